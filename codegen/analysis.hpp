@@ -52,7 +52,7 @@ class Escapes {
 const ir::Value* memory_root(const ir::Value* v);
 /// The same memory, if not the same shape: reshapes are looked behind too.
 const ir::Value* storage_root(const ir::Value* v);
-/// True where a loop's state is the same memory in every trip, so that trips leave nothing new in it.
+/// True where a loop's state is the same memory in every iteration, so that iterations leave nothing new in it.
 bool keeps_memory(const ir::Op& loop, std::size_t state);
 
 /// True for a function whose calls cost nothing beside it: a compiler that puts such functions together again

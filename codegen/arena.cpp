@@ -1,5 +1,5 @@
 // The program is walked as it runs, with sizes in place of tensors: what is allocated is added, what is
-// forgotten taken away; of a branch the side that takes more counts, of a loop one trip.
+// forgotten taken away; of a branch the side that takes more counts, of a loop one iteration.
 #include "lantern/codegen/arena.hpp"
 
 #include <algorithm>

@@ -82,7 +82,7 @@ Precedence required(std::string_view op, bool operand_is_left) {
   }
 }
 
-/// One slot of a pattern: what may stand there bare.
+/// One slot of a pattern: what may be there bare.
 struct Slots {
   std::vector<Token> tokens;
   std::vector<Precedence> least;  ///< for each token that is an operand

@@ -60,7 +60,7 @@ void StatementPrinter::call(const Op& op) {
     if (used == 0) return line((op.results.empty() ? "" : "(void)") + text + ";");
     const Op* user = uses_.user(op.result());
     // The call happens where its value is used, if nothing else happens in between.
-    // Not into the yield of a construct: a result that nobody uses would take the call with it.
+    // Not into the yield of a construct: a result that nothing uses would take the call with it.
     const bool leaves_construct = user->is(Opcode::yield_) && user->parent->parent != nullptr;
     if (user->parent == op.parent && uses_.epoch(user) == uses_.epoch(&op) + 1 && !leaves_construct) {
       Expression e{text, Precedence::primary, true, {}, true};

@@ -74,7 +74,7 @@ bool runs_on_device(ir::Block* block, const LiveUses& uses) {
   return can;
 }
 
-/// A loop that does not keep a state in one memory would need another in every trip.
+/// A loop that does not keep a state in one memory would need another in every iteration.
 bool keeps_states(ir::Block* block) {
   bool keeps = true;
   ir::walk(block, [&](const Op* op) {
@@ -162,7 +162,7 @@ class Choice {
       if (!op->is(Opcode::loop_) || !independent(*op)) return true;
       Kernel one;
       one.nest = {op};
-      const auto iterations = passes::constant_trips(op);
+      const auto iterations = passes::constant_trip_count(op);
       if (one.sums_into_tensors() || (iterations && *iterations < few_iterations)) return true;
       kernel.shared.insert(op);
       return false;

@@ -1,4 +1,4 @@
-// Several functions as one source: their preludes merged, their names kept apart.
+// Several functions as one source: their preludes merged, their names kept separate.
 #pragma once
 
 #include <span>
@@ -15,22 +15,22 @@ class Unit;
 
 /// The modules as one source in which each entry has the name it has in its module, as far as that may be a
 /// function's; `options.name` is not used. The entries' names must differ. With a suffix, which comes behind
-/// each, the uniform way into NAME is `linked_entry(NAME)`. A source that stands alone declares what it
+/// each, the uniform way into NAME is `linked_entry(NAME)`. A stand-alone source declares what it
 /// offers as a header does.
 ///
-/// `workspace`, of a source that stands alone, says of each module that its entry takes a workspace though
+/// `workspace`, of a stand-alone source, says of each module that its entry takes a workspace though
 /// this text may do without: a signature must not depend on the target, nor on what passes make of a program.
 std::string print_library(std::span<const ir::Module* const> modules, const PrintOptions& options,
                           const Target& target, const std::string& suffix = {},
                           const std::vector<bool>& workspace = {});
 
-/// What a source that stands alone offers of one function, declared with comments, as C reads it.
+/// What a stand-alone source offers of one function, declared with comments, as C reads it.
 std::string offered(Unit& unit);
 
 /// The symbol by which a program finds the function of a LANTERN_FUNCTION; driver/function.hpp declares it.
 std::string linked_entry(const std::string& function);
 
-/// Whether the entry, printed so in a source that stands alone, asks for a workspace.
+/// Whether the entry, printed so in a stand-alone source, asks for a workspace.
 bool asks_for_workspace(const ir::Module& module, PrintOptions options, const Target& target);
 
 /// The names of the functions NAME_try that `print_library` defines with the same options.

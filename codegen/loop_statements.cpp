@@ -1,4 +1,4 @@
-// Loops: which form of the language's they take, what their states are called, and the memory of a trip.
+// Loops: which form of the language's they take, what their states are called, and the memory of an iteration.
 #include <algorithm>
 
 #include "lantern/codegen/statement_printer.hpp"
@@ -27,7 +27,7 @@ std::size_t StatementPrinter::counter(const Op& loop) const {
   return i;
 }
 
-/// True for a state that needs no variable: its memory is that of its first value in every trip, under a name
+/// True for a state that needs no variable: its memory is that of its first value in every iteration, under a name
 /// that does not change meanwhile. A debugger shows what the user has named.
 bool StatementPrinter::shares_name(const Op& loop, std::size_t i) {
   if (!loop.results[i]->type.is_tensor() || !keeps_memory(loop, i)) return false;
@@ -35,7 +35,7 @@ bool StatementPrinter::shares_name(const Op& loop, std::size_t i) {
   return text(loop.operands[i]).find('.') == std::string::npos;
 }
 
-/// The state that makes this a loop that counts down, `for (i = hi; i-- > lo;)`, or none: trips only ask for
+/// The state that makes this a loop that counts down, `for (i = hi; i-- > lo;)`, or none: iterations only ask for
 /// the number below the state's.
 std::size_t StatementPrinter::falling(const Op& loop) const {
   constexpr auto none = static_cast<std::size_t>(-1);
@@ -100,7 +100,7 @@ void StatementPrinter::loop(const Op& op) {
   }
   for (std::size_t i = 0; i < declarations.size(); ++i)
     if (i != count && i != down && !declarations[i].empty()) line(declarations[i] + ";");
-  const std::vector<std::int64_t> tapes = open_tapes(op, count == none ? std::nullopt : trips(op, count));
+  const std::vector<std::int64_t> tapes = open_tapes(op, count == none ? std::nullopt : iterations(op, count));
   const std::size_t start = statements_.size(), counted = count != none ? count : down;
   const int allocations = allocations_;
 
@@ -173,7 +173,7 @@ void StatementPrinter::loop(const Op& op) {
       bind(op.results[i], sink.targets[i] + (in_halves(op.results[i]->type) ? ".all()" : ""));
 }
 
-/// The type of a variable that holds a vector wider than a register from trip to trip, where g++ may compile it.
+/// The type of a variable that holds a vector wider than a register from iteration to iteration, where g++ may compile it.
 std::optional<std::string> StatementPrinter::in_halves(const ir::Type& type) {
   const PrintOptions& options = unit_.options();
   const bool others_compile = options.standalone && unit_.target().is_cpp() && options.register_lanes > 0;
@@ -183,7 +183,7 @@ std::optional<std::string> StatementPrinter::in_halves(const ir::Type& type) {
   return unit_.prelude().vector_function("halves", type.kind(), type.lanes());
 }
 
-/// At the end of a trip: of what it allocated only the new state stays, moved down where the arena got
+/// At the end of an iteration: of what it allocated only the new state stays, moved down where the arena got
 /// crowded. The variable that says since when, to begin at the mark.
 std::string StatementPrinter::keep_state(const Op& loop, const Sink& sink, const std::string& mark) {
   const std::string compact = memory("compact"), prefix = place_ == Place::host ? "lt_device_" : "lt_";
@@ -214,12 +214,12 @@ std::string StatementPrinter::keep_state(const Op& loop, const Sink& sink, const
 }
 
 /// How often a counting loop runs (or a number below one, where it does not run), if that shows beforehand.
-std::optional<StatementPrinter::Trips> StatementPrinter::trips(const Op& loop, std::size_t count) {
+std::optional<StatementPrinter::Iterations> StatementPrinter::iterations(const Op& loop, std::size_t count) {
   const Op& test = *loop.blocks[0]->ops.back()->operands[0]->def;
   const Value* bound = test.operands[1];
   const Op& step = *loop.blocks[1]->ops.back()->operands[count]->def;
   if (!test.is(Opcode::lt_) || step.operands[1]->def->integer != 1) return {};
   if (bound->block == loop.blocks[0] && !is_constant(bound)) return {};
-  return Trips{text(loop.operands[count]), text(bound)};
+  return Iterations{text(loop.operands[count]), text(bound)};
 }
 }  // namespace lantern::codegen

@@ -83,7 +83,7 @@ std::vector<SourcePart> Unit::parts(std::size_t bytes) {
         part.declarations += forward_declaration(*callee);
     part.definitions += definition;
     if (infos_.at(f).forked) part.definitions += StatementPrinter(*this, *f).team_runner();
-    // The way in from outside stands beside the entry.
+    // The way in from outside is beside the entry.
     if (f == module_.entry) part.definitions += entry_wrapper();
   }
   const std::string before = title(public_name_, options_, target_, {}), after = contraction(options_);

@@ -27,14 +27,14 @@ struct PrintOptions {
   /// The entry takes a workspace whether its text uses one or not: as what was printed of the same program in
   /// another way.
   bool entry_workspace = false;
-  std::string processor;  ///< that a source that stands alone is for; empty: the one that compiles it
-  /// Beside each entry of a source that stands alone NAME_try, which returns a status where NAME ends the program.
+  std::string processor;  ///< that a stand-alone source is for; empty: the one that compiles it
+  /// Beside each entry of a stand-alone source NAME_try, which returns a status where NAME ends the program.
   bool status_functions = false;
-  std::string prefix;  ///< stands before the names of a library's entries
+  std::string prefix;  ///< is before the names of a library's entries
   /// Of a source for a GPU: memory and failures are those of the process that loads it (runtime/cuda/driver.hpp).
   bool hosted = false;
   std::string name;   ///< of the entry; empty: the function's own name, made an identifier
-  std::string entry;  ///< the name of the uniform way in, as it stands; empty: NAME_entry
+  std::string entry;  ///< the name of the uniform way in, as it is; empty: NAME_entry
 };
 
 }  // namespace lantern::codegen

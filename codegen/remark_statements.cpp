@@ -87,7 +87,7 @@ ir::Location StatementPrinter::head_place() const {
   return {};
 }
 
-/// A value that somebody looks for by its name. What only leaves a branch or a trip has a name there.
+/// A value that somebody looks for by its name. What only leaves a branch or an iteration has a name there.
 bool StatementPrinter::is_named(const Value* v) const {
   if (!unit_.options().named_values || !v->name) return false;
   if (unit_.options().line_directives || uses_.count(v) != 1) return true;

@@ -1,12 +1,12 @@
 // Statements of the C family as a tree, between the IR and text.
 //
 //   for (int64_t i = 0; i < n; ++i) {      a construct: its head, its body, its end
-//     // s += x[i];                        what stands above a statement: the user's line
+//     // s += x[i];                        what is above a statement: the user's line
 //     s = s + x.data[i];                   a plain statement
 //   }
 //
 // C, C++ and CUDA share it. A printer puts statements where they belong, whenever it knows them; how lines
-// are indented and broken, where `#line` stands and which `else` and `if` share a line is decided once, when
+// are indented and broken, where `#line` is and which `else` and `if` share a line is decided once, when
 // the finished tree is written.
 #pragma once
 
@@ -30,7 +30,7 @@ struct Statement {
   ir::Location place, end_place;      ///< what `#line` says before it, and before its end; unknown: nothing
   std::string end;                    ///< "}" of a construct; empty for a plain statement
   Statements body;
-  Statements otherwise;  ///< of an `if` what stands after `else`
+  Statements otherwise;  ///< of an `if` what is after `else`
   bool joins = false;    ///< an `if` that goes into the line of the `else` that holds it alone
 
   bool is_construct() const { return !end.empty(); }

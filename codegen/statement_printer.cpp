@@ -44,7 +44,7 @@ void StatementPrinter::open(Statement head) {
   open_.push_back({std::move(head), std::exchange(statements_, {})});
 }
 
-/// What comes now stands behind `else`.
+/// What comes now is behind `else`.
 void StatementPrinter::otherwise() {
   open_.back().head.body = std::exchange(statements_, {});
   open_.back().otherwise = true;
@@ -236,7 +236,7 @@ void StatementPrinter::shorten(const Op& op) {
     const Value* longest_operand = nullptr;
     for (const Value* v : op.operands) {
       const auto it = bindings_.find(v);
-      // What begins a state that nobody reads is not printed here, but where it is read.
+      // What begins a state that nothing reads is not printed here, but where it is read.
       if (it == bindings_.end() || (it->second.pending && uses_.user(v) != &op)) continue;
       const std::size_t n = it->second.expression.text.size();
       total += n;
@@ -342,7 +342,7 @@ std::string StatementPrinter::assignment(const std::string& target, const Expres
   return other ? target + " " + sign + "= " + *other + ";" : target + " = " + from.text + ";";
 }
 
-/// Assigns all at once: a variable is overwritten when nobody reads its old value any more.
+/// Assigns all at once: a variable is overwritten when nothing reads its old value any more.
 void StatementPrinter::copies(const std::vector<const Value*>& values, const Sink& sink) {
   struct Copy {
     std::string target;

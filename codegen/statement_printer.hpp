@@ -40,7 +40,7 @@ class StatementPrinter {
   const std::vector<const ir::Function*>& callees() const { return callees_; }
 
  private:
-  /// Where the results of a block go: returned, or assigned to variables ("" where nobody wants the value).
+  /// Where the results of a block go: returned, or assigned to variables ("" where nothing wants the value).
   struct Sink {
     bool returns = false;
     std::vector<std::string> targets;
@@ -49,7 +49,7 @@ class StatementPrinter {
   };
 
   // ---- statements
-  /// A construct that is being built, and what stands before it in its block.
+  /// A construct that is being built, and what is before it in its block.
   struct Open {
     Statement head;
     Statements before;
@@ -123,10 +123,10 @@ class StatementPrinter {
   bool shares_name(const ir::Op& loop, std::size_t state);
   std::optional<std::string> in_halves(const ir::Type& type);
   /// From where to before where a loop counts by ones, as expressions.
-  struct Trips {
+  struct Iterations {
     std::string first, last;
   };
-  std::optional<Trips> trips(const ir::Op& loop, std::size_t counter);
+  std::optional<Iterations> iterations(const ir::Op& loop, std::size_t counter);
   std::string parameters();
   void bind_parameters();
   Statements from_frame();
@@ -243,7 +243,7 @@ class StatementPrinter {
   void elements(const std::vector<ir::Value*>& values, const std::string& record);
   std::string plain_tape(const ir::Op& op);
   std::string tape_suffix(const ir::Op& op);
-  std::vector<std::int64_t> open_tapes(const ir::Op& loop, const std::optional<Trips>& trips);
+  std::vector<std::int64_t> open_tapes(const ir::Op& loop, const std::optional<Iterations>& iterations);
   void close_tapes(const std::vector<std::int64_t>& opened);
   void open_static_tapes(const ir::Block* block);
   void close_static_tapes(const ir::Block* block);

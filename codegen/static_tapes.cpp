@@ -36,7 +36,7 @@ std::optional<std::int64_t> runs(const Op* op, const Block* in) {
     const Op* const around = at->parent;
     if (around->is(Opcode::branch_)) continue;
     if (!around->is(Opcode::loop_) || at != around->blocks[1]) return {};
-    const auto n = passes::known_trips(around);
+    const auto n = passes::known_trip_counts(around);
     if (!n || *n < 0 || *n > tape_bytes) return {};
     times *= *n;
     if (times > tape_bytes) return {};

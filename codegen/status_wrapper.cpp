@@ -1,4 +1,4 @@
-// NAME_try: an entry of a source that stands alone, by a call that returns a status.
+// NAME_try: an entry of a stand-alone source, by a call that returns a status.
 #include <algorithm>
 
 #include "lantern/codegen/statement.hpp"

@@ -1,8 +1,8 @@
 // Tapes as statements.
 //
-// A loop that pushes to a tape, or pops from it, once a trip keeps the top of the tape in a variable of its
-// own: plain stores and loads through a pointer. Where the number of trips is known there is room for all of
-// them before the loop starts; otherwise each trip compares the top with the end of the memory. Tapes of bounded size
+// A loop that pushes to a tape, or pops from it, once an iteration keeps the top of the tape in a variable of its
+// own: plain stores and loads through a pointer. Where the number of iterations is known there is room for all of
+// them before the loop starts; otherwise each iteration compares the top with the end of the memory. Tapes of bounded size
 // lie in arrays of their function (static_tapes.hpp).
 #include <algorithm>
 
@@ -41,9 +41,9 @@ std::string StatementPrinter::tape_suffix(const Op& op) {
   return type.is_vector() ? unit_.type_name(type) : ir::kind_name(type.kind());
 }
 
-/// Gives the tapes that a loop's body itself works on, in one direction, a pointer each. `trips`: how often
+/// Gives the tapes that a loop's body itself works on, in one direction, a pointer each. `iterations`: how often
 /// the loop runs, where that is known.
-std::vector<std::int64_t> StatementPrinter::open_tapes(const Op& loop, const std::optional<Trips>& trips) {
+std::vector<std::int64_t> StatementPrinter::open_tapes(const Op& loop, const std::optional<Iterations>& iterations) {
   struct Tape {
     const Op* first;
     std::size_t uses = 0;
@@ -76,8 +76,8 @@ std::vector<std::int64_t> StatementPrinter::open_tapes(const Op& loop, const std
       line(element + "* " + name + " = lt_" + function + "_" + suffix + "(" + ws() + ", " + id + more + ");");
     };
     const bool push = op.is(Opcode::push_);
-    if (push && trips) {
-      make(top.name, "room", ", " + trips->first + ", " + trips->last + ", " + std::to_string(t.uses));
+    if (push && iterations) {
+      make(top.name, "room", ", " + iterations->first + ", " + iterations->last + ", " + std::to_string(t.uses));
     } else {
       make(top.name, "top", "");
       if (push) {

@@ -26,7 +26,7 @@ class Target {
   /// How many arguments, results by pointer included, every compiler takes.
   virtual std::size_t most_arguments() const { return static_cast<std::size_t>(-1); }
 
-  /// What stands before the definition of a function seen from outside, and of one that is not.
+  /// What is before the definition of a function seen from outside, and of one that is not.
   virtual std::string exported() const = 0;
   virtual std::string internal() const { return "static "; }
 
@@ -45,10 +45,10 @@ class Target {
   /// A recursion is told how far down the stack it may go.
   virtual bool knows_stack_end() const { return has_threads(); }
 
-  /// Loops whose trips do not depend on each other are launched as kernels.
+  /// Loops whose iterations do not depend on each other are launched as kernels.
   virtual bool has_kernels() const { return false; }
 
-  /// What stands in place of a part of the prelude; null where the part is as it is.
+  /// What replaces a part of the prelude; null where the part is as it is.
   virtual const char* prelude_part(std::string_view /*name*/) const { return nullptr; }
 
   /// A function of <math.h> for this kind: exp, expf.

@@ -4,7 +4,7 @@
 //   part_share[0].a0 = ...; part_share[1] = part_share[0]; part_share[1].a0 = ...;
 //   ws->fork(ws, 2, 2, part_run, part_share, sizeof part_share[0]);       in two threads, two calls
 //
-// part_run stands below `part` and calls it for one element.
+// part_run is below `part` and calls it for one element.
 #include "lantern/codegen/analysis.hpp"
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/ir/team.hpp"
@@ -16,7 +16,7 @@ using ir::Value;
 
 namespace {
 
-/// The calls of a team, as they stand.
+/// The calls of a team, as they are.
 std::vector<const Op*> calls_of(const Op& first) {
   const auto& ops = first.parent->ops;
   auto at = ops.begin();
@@ -30,7 +30,7 @@ bool among(const std::vector<const Op*>& calls, const Op* op) {
   return false;
 }
 
-/// What a call takes where it stands behind the others: a tensor that goes from call to call is the one that
+/// What a call takes where it is behind the others: a tensor that goes from call to call is the one that
 /// the first of them takes, in the same memory. Null where calls depend on each other in another way.
 const Value* start_of(const std::vector<const Op*>& calls, const Value* v) {
   while (v->def && among(calls, v->def)) {

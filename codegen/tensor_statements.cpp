@@ -122,22 +122,22 @@ void StatementPrinter::check_index(const Op& op, std::size_t operand, const Valu
        ");");
 }
 
-/// True where a check before the loop stands for that of an access in it.
+/// True where a check before the loop represents that of an access in it.
 bool StatementPrinter::checked_before(const Op& access, const passes::KnownRange& known) const {
   const auto it = checked_.find(access.parent->parent);
   return it != checked_.end() && it->second.contains(known.check);
 }
 
-/// One check for what a loop accesses in all of its trips, where that can be said before it.
+/// One check for what a loop accesses in all of its iterations, where that can be said before it.
 void StatementPrinter::checks_before(const Op& loop) {
   if (!unit_.options().bounds_checks) return;
   const std::vector<passes::LoopCheck>& checks = ranges_->before(loop);
   for (std::size_t i = 0; i < checks.size(); ++i) {
     const passes::LoopCheck& c = checks[i];
     const auto first = sum(c.first), end = sum(c.end), size = sum(c.size);
-    const auto trips = c.trips ? sum(*c.trips) : integer_literal(1);
+    const auto iterations = c.iterations ? sum(*c.iterations) : integer_literal(1);
     const auto start = c.start ? wrapping(*c.start) : std::string();
-    if (!first || !end || !size || !trips || !start) continue;
+    if (!first || !end || !size || !iterations || !start) continue;
     if (c.start) {
       const std::string function = c.times == 1 ? "check_run" : "check_run_of_multiples";
       unit_.prelude().need(function);
@@ -149,8 +149,8 @@ void StatementPrinter::checks_before(const Op& loop) {
       continue;
     }
     unit_.prelude().need("check_range");
-    const bool runs = !c.trips || (c.trips->terms.empty() && c.trips->constant > 0);
-    const std::string guard = runs ? "" : "if (" + trips->text + " > 0) ";
+    const bool runs = !c.iterations || (c.iterations->terms.empty() && c.iterations->constant > 0);
+    const std::string guard = runs ? "" : "if (" + iterations->text + " > 0) ";
     line(guard + "lt_check_range(" + ws() + ", " + first->text + ", " + end->text + ", " +
          std::to_string(c.step) + ", " + std::to_string(c.count) + ", " + size->text + ", " +
          ir::c_string(where(*c.access)) + ");");
@@ -168,7 +168,7 @@ std::optional<std::string> StatementPrinter::known_number(const Value* v) {
   const auto known = bindings_.find(v);
   if (known == bindings_.end()) return {};
   if (!known->second.pending) return atom(v);
-  // It has its place where the program uses it, which may be outside the block at hand.
+  // It has its place where the program uses it, which may be outside the current block.
   const Expression& e = known->second.expression;
   return e.reads_memory ? std::nullopt : std::optional(in_context(e, Precedence::primary));
 }
@@ -287,7 +287,7 @@ void StatementPrinter::place_result(const Value* tensor, const std::string& name
        ".data, " + elements(tensor) + " * (int64_t)sizeof(" + element + "));");
 }
 
-/// The memory of a tensor that nobody reads any more may be allocated again.
+/// The memory of a tensor that nothing reads any more may be allocated again.
 void StatementPrinter::forget(const Op& op) {
   const Value* tensor = op.operands[0];
   if (!uses_.elements_matter(tensor) || placed_.contains(storage_root(tensor))) return;
@@ -518,7 +518,7 @@ void StatementPrinter::creation(const Op& op) {
   line(filling(kind) + name + ".data, " + elements(result) + ", " + number_filled + ");");
 }
 
-/// Whether nobody sees the zeros that a product is added to: its routine begins with what it makes.
+/// Whether nothing sees the zeros that a product is added to: its routine begins with what it makes.
 bool StatementPrinter::adds_to_zeros(const Op& product) const {
   const Value* base = product.operands[0];
   if (!base->def || !base->def->is(Opcode::fill_) || base->block != product.parent ||
@@ -622,7 +622,7 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
        rank(c->sums) + "}, " + list(size) + ", " + steps(c->x, x) + ", " + steps(c->y, y) + ", " +
        steps(0, n.result) + "};");
   if (!shares_out()) return line(routine + "(" + ws() + ", &" + name + ");");
-  // Where the first index of a group is a place of the result's, its parts lie apart.
+  // Where the first index of a group is a place of the result's, its parts are not adjacent.
   const auto apart = [&](const std::string& group) {
     return !group.empty() && std::ranges::any_of(n.result, [&](const auto& s) { return s.is(group[0]); });
   };

@@ -31,7 +31,7 @@ struct FunctionInfo {
   std::size_t captured = 0;              ///< how many of the first parameters that is
   std::optional<ir::Type> continuation;  ///< that the closure is
   bool exported = false;                 ///< seen from outside
-  bool forked = false;                   ///< threads call it: `runner` stands below it
+  bool forked = false;                   ///< threads call it: `runner` is below it
   bool recursive = false;                ///< may call itself
   std::string runner;
   std::string results;  ///< the structure of several results, in C++
@@ -61,14 +61,14 @@ class Unit {
   std::string forward_declaration(const ir::Function& f);
   void discover();
 
-  /// Everything but the prelude: functions, the entry, and what a source that stands alone offers besides.
+  /// Everything but the prelude: functions, the entry, and what a stand-alone source offers besides.
   Functions complete();
   /// Names of functions and structures, known after `complete`.
   std::vector<std::string> global_names() const;
   /// The entry as it is called from outside: "double f(double x)". Known after `complete`.
   std::string public_signature();
   const std::string& public_name() const { return public_name_; }
-  /// What stands beside an entry that takes a workspace, in a source that stands alone: NAME_workspace, which
+  /// What is beside an entry that takes a workspace, in a stand-alone source: NAME_workspace, which
   /// gives one, and NAME_on_failure.
   const std::string& workspace_name() const { return workspace_name_; }
   const std::string& failure_name() const { return failure_name_; }
@@ -165,7 +165,7 @@ std::string with_own_lines(const std::string& text);
 std::string title(const std::string& names, const PrintOptions& options, const Target& target,
                   std::string_view prelude);
 
-/// What stands between the prelude and the functions, for Clang: whether it contracts, and then whatever the
+/// What is between the prelude and the functions, for Clang: whether it contracts, and then whatever the
 /// expressions it finds. g++ asks its command line.
 std::string contraction(const PrintOptions& options);
 

@@ -277,7 +277,7 @@ void StatementPrinter::lanes_access(const Op& op) {
   const Kind kind = t->type.element();
   const std::string data = reads ? atom(t) : updated(op);
   const auto index = [&](std::size_t i) { return steps && i == which ? steps->start : value(indices[i]); };
-  // `other` stands for the vector among the indices.
+  // `other` represents the vector among the indices.
   const auto offset_with = [&](const Expression& other) {
     const auto at = [&](std::size_t i) { return i == which ? other : index(i); };
     Expression e = at(0);

@@ -29,7 +29,7 @@ using core::linspace;  ///< linspace<double>(0.0, 1.0, n)
 using core::one_hot;   ///< one_hot<float>(labels, 10)
 using core::ones;      ///< ones<double>({2, 3})
 using core::Pad;       ///< pad(x, {{1, 1}}, Pad::reflect)
-using core::scan;      ///< scan(n, state, body): a loop that keeps an output of each trip
+using core::scan;      ///< scan(n, state, body): a loop that keeps an output of each iteration
 using core::tabulate;  ///< tabulate<3, 4>([&](auto i, auto j) { return a(j, i); })
 using core::tile;
 using core::ConvolutionOptions;

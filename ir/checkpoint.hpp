@@ -1,7 +1,7 @@
 // What the reverse of a call or a loop keeps, as the operation's attribute.
 //
 //   call[checkpoint] @f(...)      its arguments; what is inside is computed again
-//   loop[memory 65536] ...        states and frames of trips in at most so many bytes, the rest computed
+//   loop[memory 65536] ...        states and frames of iterations in at most so many bytes, the rest computed
 //   again loop[checkpoints 10] ...      at most so many states, the rest computed again
 //
 //   push[3, copy] %x              of a tensor: the elements go onto the tape; `pop[3, copy]` makes a tensor

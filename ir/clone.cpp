@@ -26,7 +26,7 @@ Op* clone_over(Builder& b, const Op& op, std::vector<Value*> operands, Renaming&
 }
 
 Op* clone(Builder& b, const Op& op, Renaming& names, const std::unordered_set<const Op*>& left_out) {
-  // What a block uses stands before it, or around it: so the blocks may wait, and nests may be deep.
+  // What a block uses is before it, or around it: so the blocks may wait, and nests may be deep.
   std::vector<std::pair<const Block*, Block*>> waiting;
   const auto add = [&](Builder& to, const Op& from) {
     std::vector<Value*> operands;

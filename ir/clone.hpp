@@ -10,10 +10,10 @@
 
 namespace lantern::ir {
 
-/// What stands for the values of the original in a copy; values that are not in it stay.
+/// What represents the values of the original in a copy; values that are not in it stay.
 using Renaming = std::unordered_map<const Value*, Value*>;
 
-/// What stands for a value.
+/// What represents a value.
 inline Value* renamed(const Renaming& names, Value* v) {
   const auto it = names.find(v);
   return it == names.end() ? v : it->second;
@@ -24,7 +24,7 @@ inline Value* renamed(const Renaming& names, Value* v) {
 void take_attributes(Op& copy, const Op& from);
 
 /// Adds a copy of an operation, blocks included, and notes its results. Of the updates in `left_out`
-/// nothing is copied: what they update stands for what they give.
+/// nothing is copied: what they update represents what they give.
 Op* clone(Builder& b, const Op& op, Renaming& names, const std::unordered_set<const Op*>& left_out = {});
 
 /// Adds an operation like another over other operands and without its blocks, and notes its results.

@@ -1,4 +1,4 @@
-// How the trips of a parallel loop, which may run in any order and at once, come together.
+// How the iterations of a parallel loop, which may run in any order and at once, come together.
 //
 // These are the results of an array operation over an index space: `element` is an element of a new array or of a
 // window of one there is, `sum` of a tensor is accumulation at any place (Paszke et al., Getting to the point, ICFP
@@ -13,12 +13,12 @@
 
 namespace lantern::ir {
 
-/// What a piece of the loop's state is to the trips.
+/// What a piece of the loop's state is to the iterations.
 enum class Combine : std::uint8_t {
-  none,     ///< the loop is not parallel: trips run in order
+  none,     ///< the loop is not parallel: iterations run in order
   index,    ///< what the loop counts by, by ones
   counter,  ///< an integer that counts with it
-  element,  ///< a tensor of which each trip reads and writes elements that no other does, or all only read
+  element,  ///< a tensor of which each iteration reads and writes elements that no other does, or all only read
   sum,      ///< a number, or a tensor, that is only added to
   max,      ///< the largest number so far
   min,      ///< the smallest
@@ -26,9 +26,9 @@ enum class Combine : std::uint8_t {
   any,      ///< whether one does
 };
 
-/// True for state that trips come to by an operation, one with another: a sum, the largest, and such.
+/// True for state that iterations come to by an operation, one with another: a sum, the largest, and such.
 constexpr bool is_reduction(Combine c) { return c >= Combine::sum; }
-/// True for state that tells which trip it is.
+/// True for state that tells which iteration it is.
 constexpr bool counts(Combine c) { return c == Combine::index || c == Combine::counter; }
 /// The operation by which two values of this type become one in a reduction.
 Opcode reduction(Combine c, const Type& type);

@@ -148,7 +148,7 @@ class Drawer {
     return all;
   }
 
-  /// True where the operation can stand inside the one that uses it.
+  /// True where the operation can be inside the one that uses it.
   bool stands_inside(const Op& op, const Infix& as_text) const {
     if (!is_pure(op) || op.results.size() != 1) return false;
     const Value* v = op.result();
@@ -170,7 +170,7 @@ class Drawer {
   }
 
   /// `first`: the statements of its parameters. Its results are written as "TARGET[i] SIGN value"; the last
-  /// target stands for all that follow, and an empty one leaves its result out.
+  /// target represents all that follow, and an empty one leaves its result out.
   DrawnBlock block(const Block& b, std::string title, std::vector<DrawnStatement> first,
                    const std::vector<std::string>& targets, const std::string& sign, std::size_t depth) {
     std::vector<DrawnStatement> all = std::move(first);
@@ -298,7 +298,7 @@ class Drawer {
 
   // ---- loops
 
-  /// The state that counts: tested by the condition alone, one more after each trip.
+  /// The state that counts: tested by the condition alone, one more after each iteration.
   struct Count {
     std::size_t state;
     const Value *bound = nullptr, *step = nullptr;
@@ -337,7 +337,7 @@ class Drawer {
                                   : std::string("loop"));
       if (!simple) item.blocks.push_back(std::move(condition));
     }
-    // What no trip changes goes by the name that it has outside; the index is in the title.
+    // What no iteration changes goes by the name that it has outside; the index is in the title.
     std::vector<DrawnStatement> first;
     std::vector<std::string> targets;
     for (std::size_t i = 0; i < body.params.size(); ++i) {

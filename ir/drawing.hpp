@@ -5,7 +5,7 @@
 //   |        [ x: f64[?] ]                   |   parameters
 //   |  s = for i from 0 to size(x)           |   a loop: a box of its own, folded or open
 //   |  +----------------------------------+  |
-//   |  |  s = 0                           |  |   what it carries from trip to trip
+//   |  |  s = 0                           |  |   what it carries from iteration to iteration
 //   |  |  d = x[i] - 1                    |  |   operations that are used once stand inside their user
 //   |  |  s <- s + d * d                  |  |
 //   |  +----------------------------------+  |
@@ -31,7 +31,7 @@ struct DrawnItem {
   std::string text;
   std::string types;           ///< of its results
   Location loc;                ///< its part: of a box only where all of it belongs to one
-  std::size_t operations = 0;  ///< of the graph, that it stands for
+  std::size_t operations = 0;  ///< of the graph, that it represents
   std::vector<DrawnBlock> blocks;
   bool open = false;  ///< of a box: shown with what is in it
   double left = 0;    ///< where it begins in its row, in characters; a box takes the whole row

@@ -13,7 +13,7 @@
 
 namespace lantern::ir {
 
-/// The number by which a function that is called stands in the bytes.
+/// The number by which a function that is called is in the bytes.
 using FunctionNumber = std::function<std::uint64_t(const Function*)>;
 
 /// A function but for its own name. Time and bytes are linear in its size, however deeply it nests.

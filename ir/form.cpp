@@ -33,7 +33,7 @@ class Checker {
     for (const Block* block : op.blocks) parameters(*block, &op);
     const bool continues = op.is(Opcode::fun_) || op.is(Opcode::jump_) || op.is(Opcode::closure_) || op.is(Opcode::halt_);
     need(Property::direct, !continues, &op, "an operation of continuation-passing style");
-    need(Property::closed, !op.is(Opcode::fun_), &op, "a continuation whose body stands here");
+    need(Property::closed, !op.is(Opcode::fun_), &op, "a continuation whose body is here");
     need(Property::unplaced, !op.is(Opcode::forget_), &op, "a tensor that is done with");
     need(Property::unplaced, !op.in_place, &op, "a mark that it works in place");
     const OpInfo& row = info(op.code);

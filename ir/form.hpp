@@ -13,8 +13,8 @@
 namespace lantern::ir {
 
 enum class Property : std::uint8_t {
-  paired,    ///< a cell that a function or continuation takes stands behind its primal, and is of its type
-  scalar,    ///< no vectors: each value is that of one trip
+  paired,    ///< a cell that a function or continuation takes is behind its primal, and is of its type
+  scalar,    ///< no vectors: each value is that of one iteration
   unplaced,  ///< memory is not decided: no marks of updates in place, nothing is forgotten
   direct,    ///< direct style: no continuations, no cells
   lowered,   ///< operations on whole tensors are those that printers know

@@ -9,7 +9,7 @@
 namespace lantern::ir {
 
 /// One node of a formula. Variables: x y z operands, r result, g cotangent of the result, acc the operand's
-/// adjoint cell; `index...` stands for the operands between the first and the last.
+/// adjoint cell; `index...` represents the operands between the first and the last.
 struct Formula {
   enum class Kind { number, variable, index, call };
   Kind kind = Kind::number;

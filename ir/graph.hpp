@@ -7,8 +7,8 @@
 //
 // Direct style: `branch` and `loop` hold nested blocks that yield; `call` names a function of the module.
 //
-// A loop is `parallel` where its trips may run in any order, and at once: each parameter of its body then says how the
-// trips come together in that piece of state (Combine). Nests of such loops are what array languages write as one
+// A loop is `parallel` where its iterations may run in any order, and at once: each parameter of its body then says how the
+// iterations come together in that piece of state (Combine). Nests of such loops are what array languages write as one
 // operation over an index space: elements of results, windows of what there is (`element`), accumulation at any place
 // (`sum` of a tensor), reductions. It is a loop to whoever asks no more; the pass parallel finds them.
 //
@@ -169,7 +169,7 @@ class Builder {
   Op* branch(Value* condition, const std::vector<Type>& results);
   Op* call(Function* callee, std::vector<Value*> arguments);
   Op* fun(const std::vector<Type>& params, const char* name = nullptr);
-  /// An operation whose old place is given up, by the one who asks, stands here.
+  /// An operation whose old place is given up, by the one who asks, is here.
   void take(Op* op);
 
  private:
@@ -177,13 +177,13 @@ class Builder {
 
   Module* module_;
   Block* block_;
-  Op* next_ = nullptr;  ///< what stands behind the place; null at the end
+  Op* next_ = nullptr;  ///< what is behind the place; null at the end
   std::size_t at_ = 0;  ///< where that stood
 };
 
-/// True for a loop whose trips may run in any order.
+/// True for a loop whose iterations may run in any order.
 bool is_parallel(const Op& op);
-/// How its trips come together in a piece of its state.
+/// How its iterations come together in a piece of its state.
 inline Combine combine(const Op& loop, std::size_t state) { return loop.blocks[1]->params[state]->combine; }
 
 /// What a ref_acc accumulates by.

@@ -9,7 +9,7 @@
 //   lies
 //                      outside are left out. After `;` stand indices whose sizes are operands, behind the
 //                      tensors
-//   "T,=LT->LT"        a capital stands for any number of indices in a row
+//   "T,=LT->LT"        a capital represents any number of indices in a row
 //
 // Notations are closed under differentiation (Urban and van der Smagt, Automatic differentiation for tensor
 // algebras, 2017): what an operand's adjoint receives is the product of the result's adjoint and of the other

@@ -212,7 +212,7 @@ class Parser {
 
   // ---- types
 
-  /// Types are the one place that recurses; nobody needs more than a few levels.
+  /// Types are the one place that recurses; nothing needs more than a few levels.
   Type type(int depth = 0) {
     if (depth > 64) fail("a type nested at most 64 deep");
     if (is_word("ref")) {
@@ -367,7 +367,7 @@ class Parser {
       define(name, param);
       if (token_.kind != TokenKind::word) continue;
       param->combine = combine_named(token_.text);
-      if (param->combine == Combine::none) fail("how trips come together, such as 'sum'");
+      if (param->combine == Combine::none) fail("how iterations come together, such as 'sum'");
       advance();
     } while (eat(','));
     expect(')');
@@ -382,8 +382,8 @@ class Parser {
     open_.push_back({block, op, which, std::move(results), {}});
     if (!op->is(Opcode::branch_)) params();
     if (op->is(Opcode::loop_) && which == 1 && is_parallel(*op) != parallel_.contains(op))
-      fail(parallel_.contains(op) ? "for each piece of a parallel loop's state how trips come together"
-                                  : "a loop whose trips come together to be 'parallel'");
+      fail(parallel_.contains(op) ? "for each piece of a parallel loop's state how iterations come together"
+                                  : "a loop whose iterations come together to be 'parallel'");
     if (op->is(Opcode::fun_)) {
       std::vector<Type> parameters;
       for (const Value* p : block->params) parameters.push_back(p->type);
@@ -437,7 +437,7 @@ class Parser {
     for (std::size_t i = 0; i < names.size(); ++i) define(names[i], op.results[i]);
   }
 
-  /// What stands in brackets behind the name: the operation's attribute, and whether it works in place.
+  /// What is in brackets behind the name: the operation's attribute, and whether it works in place.
   void attribute(Op& op) {
     const Attribute kind = info(op.code).attribute;
     const bool needed = kind == Attribute::dimension || kind == Attribute::component ||
@@ -522,7 +522,7 @@ class Parser {
     }
   }
 
-  /// Operands and what else stands before the types; returns the literal of a constant, whose type comes
+  /// Operands and what else is before the types; returns the literal of a constant, whose type comes
   /// after.
   Token payload(Op& op) {
     if (op.is(Opcode::constant_)) return literal();

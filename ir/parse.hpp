@@ -1,4 +1,4 @@
-// Reads the textual form of the IR; the grammar stands in print.hpp.
+// Reads the textual form of the IR; the grammar is in print.hpp.
 #pragma once
 
 #include <memory>

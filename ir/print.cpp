@@ -82,7 +82,7 @@ std::string attribute_text(const Op& op) {
   return "";
 }
 
-/// All that stands in brackets behind an operation's name.
+/// All that is in brackets behind an operation's name.
 std::string in_brackets(const Op& op) {
   std::string text = attribute_text(op);
   if (op.in_place) text += text.empty() ? "in place" : ", in place";

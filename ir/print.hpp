@@ -15,7 +15,7 @@
 //   params, types, values: separated by commas; a parameter is "%"NAME ":" type
 //
 // A comment runs from ";" to the end of its line. Function names that are not words are quoted: @"a b".
-// Which attribute an operation has stands in its row of the table, how each is written at the enum Attribute (op.hpp).
+// Which attribute an operation has is in its row of the table, how each is written at the enum Attribute (op.hpp).
 #pragma once
 
 #include <string>

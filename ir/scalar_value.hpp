@@ -124,7 +124,7 @@ T defined_value(Opcode op, T x, T y, T z) {
   return scalar_value<T>(op, x, y, z);
 }
 
-/// Calls `f` with a number of the C++ type that stands for a kind.
+/// Calls `f` with a number of the C++ type that represents a kind.
 template <class F>
 decltype(auto) with_kind(Kind k, F&& f) {
   switch (k) {

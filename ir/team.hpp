@@ -4,8 +4,8 @@
 //   %2 = call @part(...)
 //   %3 = call @part(...)
 //
-// Run one after another, as they stand, they mean what they say; so many threads (here 2) may share them out
-// as well: each takes the next call that nobody has taken. Whoever forms a team has seen to it that no call
+// Run one after another, as they are, they mean what they say; so many threads (here 2) may share them out
+// as well: each takes the next call that nothing has taken. Whoever forms a team has seen to it that no call
 // of it reads what another writes: where one takes a tensor that the one before gives, they work on different
 // elements of it, in the same memory.
 #pragma once

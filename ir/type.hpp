@@ -106,7 +106,7 @@ const char* kind_name(Kind k);
 bool compatible(const Type& a, const Type& b);
 
 /// True where a value of type `value` may be taken for one of type `as`: they agree, but that `as` may not
-/// know a dimension that `value` knows. The other way round a shape would be taken for granted that nobody
+/// know a dimension that `value` knows. The other way round a shape would be taken for granted that nothing
 /// checked.
 bool fits(const Type& value, const Type& as);
 

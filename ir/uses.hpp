@@ -1,6 +1,6 @@
 // Who uses which values: an analysis of a function, a loop or a block, made by those who ask. Operations
 // carry no lists of their users, for passes rebuild whole blocks in one walk (passes/support/rewrite.hpp),
-// which would have to keep them up to date for nobody.
+// which would have to keep them up to date for nothing.
 #pragma once
 
 #include <unordered_map>

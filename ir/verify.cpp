@@ -102,7 +102,7 @@ class Verifier {
     for (std::size_t i = 0; i < block->params.size(); ++i) define(block->params[i], nullptr, block, i);
     if (!owner || !owner->is(Opcode::loop_) || block != owner->blocks[1])
       for (const Value* p : block->params)
-        need(p->combine == Combine::none, "trips to come together in the body of a loop alone",
+        need(p->combine == Combine::none, "iterations to come together in the body of a loop alone",
              [&] { return "a parameter that is '" + std::string(ir::name(p->combine)) + "'"; });
     stack_.push_back({block, owner});
   }
@@ -439,13 +439,13 @@ class Verifier {
     gives(types_of(op.blocks[1]->params), types_of(op.blocks[0]->params), "parameters");
   }
 
-  /// A loop whose trips may run in any order counts by ones to a bound that is known before, and what it says
-  /// of each piece of its state is of a type that can be that. (That no trip needs what another has made is
+  /// A loop whose iterations may run in any order counts by ones to a bound that is known before, and what it says
+  /// of each piece of its state is of a type that can be that. (That no iteration needs what another has made is
   /// what the pass parallel has found; nothing here looks at elements.)
   void check_parallel(const Op& op) {
     const Block &test = *op.blocks[0], &body = *op.blocks[1];
     if (std::ranges::all_of(body.params, [](const Value* p) { return p->combine == Combine::none; })) return;
-    need(is_parallel(op), "each piece of a parallel loop's state to say how trips come together",
+    need(is_parallel(op), "each piece of a parallel loop's state to say how iterations come together",
          "one that does not");
     need(std::ranges::count(body.params, Combine::index, &Value::combine) == 1, "one index",
          "none, or several");

@@ -12,7 +12,7 @@
 
 namespace lantern {
 
-/// `Progress bar("epoch 1", trees.size());`, then `bar.step(note)` once per item. The line stands on standard
+/// `Progress bar("epoch 1", trees.size());`, then `bar.step(note)` once per item. The line is on standard
 /// error, is redrawn ten times a second at most, and is wiped by `clear` or the end of the scope.
 class Progress {
  public:

@@ -19,7 +19,7 @@ namespace lantern {
 /// A node holds the number of its word (-1 at inner nodes) and its label.
 using LabelledTree = Tree<std::tuple<std::int64_t, std::int64_t>>;
 
-/// Words by number. Number 0 stands for every word that is not listed.
+/// Words by number. Number 0 represents every word that is not listed.
 class Vocabulary {
  public:
   static constexpr std::int64_t unknown = 0;
@@ -43,8 +43,8 @@ struct TreebankOptions {
   std::size_t limit = std::numeric_limits<std::size_t>::max();  ///< read this many trees at most
 };
 
-/// Reads trees, separated by white space; they may span lines. `name` stands for the stream in messages.
-/// A word is any text without white space and brackets, kept as it stands.
+/// Reads trees, separated by white space; they may span lines. `name` represents the stream in messages.
+/// A word is any text without white space and brackets, kept as it is.
 /// Errors: "name:line:column: error: expected ..., got ..."; columns count bytes from 1.
 std::vector<LabelledTree> read_treebank(std::istream& in, const std::string& name, Vocabulary& vocabulary,
                                         const TreebankOptions& options = {});

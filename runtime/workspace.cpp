@@ -63,7 +63,7 @@ void* resize(void* memory, unsigned long bytes) {
 
 void fork(lt_workspace* ws, std::int64_t threads, std::int64_t count, void (*part)(lt_workspace*, void*),
           void* shares, std::int64_t bytes) {
-  if (ws->host == nullptr) {  // nobody to make threads
+  if (ws->host == nullptr) {  // nothing to make threads
     for (std::int64_t i = 0; i < count; ++i) part(ws, static_cast<char*>(shares) + i * bytes);
     return;
   }

@@ -36,7 +36,7 @@ class Workspace {
 
   /// Calls part(w, share) for each of `count` shares of so many bytes, in this thread and in `threads` - 1
   /// others as far as the system has any. Each begins with the share of its own number and then takes what
-  /// nobody has begun; each w is a workspace with nothing in it. Returns when all are done: null, or how the
+  /// nothing has begun; each w is a workspace with nothing in it. Returns when all are done: null, or how the
   /// first share that failed did; after it shares need not run.
   const char* fork(std::int64_t threads, std::int64_t count, void (*part)(lt_workspace*, void*), void* shares,
                    std::int64_t bytes);

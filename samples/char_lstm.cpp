@@ -3,7 +3,7 @@
 //   char_lstm               a sonnet, by heart
 //   char_lstm --data DIR    a megabyte of Shakespeare: DIR/text/tinyshakespeare.txt
 //
-// The cell stands below; text, loss, training and writing are in char_model.hpp. One compiled function makes
+// The cell is below; text, loss, training and writing are in char_model.hpp. One compiled function makes
 // a step: the loss of 20 texts over 20 characters, its gradient, clipping and Adagrad.
 #include "char_model.hpp"
 

@@ -4,7 +4,7 @@
 //   char_rnn               a sonnet, by heart
 //   char_rnn --data DIR    a megabyte of Shakespeare: DIR/text/tinyshakespeare.txt
 //
-// The cell stands below; text, loss, training and writing are in char_model.hpp. One compiled function makes
+// The cell is below; text, loss, training and writing are in char_model.hpp. One compiled function makes
 // a step: the loss of 20 texts over 20 characters, its gradient, clipping and Adagrad.
 #include "char_model.hpp"
 

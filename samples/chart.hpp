@@ -18,7 +18,7 @@ class Chart {
  public:
   using Points = std::vector<std::pair<double, double>>;
 
-  /// Colours are SVG's: "#1f77b4", "gray". A label that is not empty stands at the right, in the colour.
+  /// Colours are SVG's: "#1f77b4", "gray". A label that is not empty is at the right, in the colour.
   void line(Points points, std::string colour, std::string label = {}) {
     series_.push_back({std::move(points), std::move(colour), std::move(label), 0});
   }

@@ -6,7 +6,7 @@
 // The likelihood takes a Cholesky factor. Libraries have one, so it is called instead of written again:
 // `external` makes a plain C function one of Reps, and custom_vjp gives it a rule, here another C function.
 // check_derivative compares the rule with differences, before anything is built on it. <lantern/linalg.hpp> has
-// this very function, over LAPACK: the same likelihood in its words stands beside it.
+// this very function, over LAPACK: the same likelihood in its words is beside it.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

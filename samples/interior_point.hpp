@@ -129,7 +129,7 @@ class InteriorPoint {
   }
 
   /// Whether z is a good place to go to: no point in the filter lacks less and has a smaller merit, and it is
-  /// better than where the search stands, in one of the two.
+  /// better than where the search is, in one of the two.
   bool accepts(const Costs& here, double now, double slope) {
     const Costs there(problem_, z);
     const double value = merit(there);

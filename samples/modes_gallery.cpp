@@ -14,7 +14,7 @@ using namespace lantern;
 
 namespace {
 
-constexpr std::int64_t trips = 400;
+constexpr std::int64_t iterations = 400;
 constexpr double at = 1.1;
 
 /// Loop, branch, and a part that is marked for being computed again.
@@ -43,7 +43,7 @@ template <class F>
 std::int64_t workspace_of(const F& f) {
   std::int64_t bytes = 0;
   std::thread([&] {
-    f(at, 100 * trips);
+    f(at, 100 * iterations);
     bytes = workspace_bytes();
   }).join();
   return bytes;
@@ -56,16 +56,16 @@ template <mode M>
 void row(const char* name) {
   const auto g = value_and_grad<M>(&program);
   const auto run = eager(g);
-  const auto [y, dy] = run(at, trips);
+  const auto [y, dy] = run(at, iterations);
   wrong += std::abs(y - value) > 1e-12 || std::abs(dy - slope) > 1e-9 * std::abs(slope);
-  const double eagerly = milliseconds([&] { run(at, trips); }) / eager_unit;
+  const double eagerly = milliseconds([&] { run(at, iterations); }) / eager_unit;
   if constexpr (M == mode::closures || M == mode::checkpointed_closures) {
     fmt::print("{:<22} {:>10.6f} {:>10.6f} {:>10.1f} {:>10} {:>14}\n", name, y, dy, eagerly, "-", "-");
   } else {
     const auto code = compile(g, {.target = Target::cpp});
-    const auto [z, dz] = code(at, trips);
+    const auto [z, dz] = code(at, iterations);
     wrong += std::abs(z - value) > 1e-12 || std::abs(dz - slope) > 1e-9 * std::abs(slope);
-    const double staged = milliseconds([&] { code(at, 100 * trips); }) / staged_unit;
+    const double staged = milliseconds([&] { code(at, 100 * iterations); }) / staged_unit;
     fmt::print("{:<22} {:>10.6f} {:>10.6f} {:>10.1f} {:>10.1f} {:>14}\n", name, y, dy, eagerly, staged,
                workspace_of(code));
   }
@@ -76,13 +76,13 @@ void row(const char* name) {
 int main() {
   const auto run = eager(&program);
   const auto code = compile(&program, {.target = Target::cpp});
-  value = run(at, trips);
-  slope = (run(at + 1e-6, trips) - run(at - 1e-6, trips)) / 2e-6;
-  const double exact = eager(grad<mode::forward>(&program))(at, trips);
+  value = run(at, iterations);
+  slope = (run(at + 1e-6, iterations) - run(at - 1e-6, iterations)) / 2e-6;
+  const double exact = eager(grad<mode::forward>(&program))(at, iterations);
   wrong += std::abs(exact - slope) > 1e-5 * std::abs(exact);
   slope = exact;
-  eager_unit = milliseconds([&] { run(at, trips); });
-  staged_unit = milliseconds([&] { code(at, 100 * trips); });
+  eager_unit = milliseconds([&] { run(at, iterations); });
+  staged_unit = milliseconds([&] { code(at, 100 * iterations); });
 
   fmt::print("{:<22} {:>10} {:>10} {:>10} {:>10} {:>14}\n", "mode", "value", "gradient", "eager", "staged",
              "bytes, staged");
@@ -98,8 +98,8 @@ int main() {
   row<mode::divide_and_conquer>("divide_and_conquer");
   row<mode::continuation>("continuation");
   fmt::print(
-      "Times are multiples of evaluation's: eagerly {:.3f} ms for {} trips, staged {:.3f} ms for {}; bytes "
+      "Times are multiples of evaluation's: eagerly {:.3f} ms for {} iterations, staged {:.3f} ms for {}; bytes "
       "for {}.\n",
-      eager_unit, trips, staged_unit, 100 * trips, 100 * trips);
+      eager_unit, iterations, staged_unit, 100 * iterations, 100 * iterations);
   return wrong == 0 ? 0 : 1;
 }

@@ -1,7 +1,7 @@
 // Molecular dynamics: a liquid of Lennard-Jones particles, whose forces are the gradient of its energy.
 //
 // The energy is written with C++'s own loops and branches: a pair that is too far apart adds nothing. The
-// trips of the outer loop add to one sum, so the derivative needs no tape. forces.into writes them where the
+// iterations of the outer loop add to one sum, so the derivative needs no tape. forces.into writes them where the
 // integrator wants them and asks for no memory, however many steps there are.
 #include <fmt/core.h>
 

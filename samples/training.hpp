@@ -201,7 +201,7 @@ void set_parameters(M& model, const lantern::NamedTensors& tensors, const std::s
   });
 }
 
-/// Writes what --export and --curve ask for; `title` stands above the curve. Error: a file cannot be written,
+/// Writes what --export and --curve ask for; `title` is above the curve. Error: a file cannot be written,
 /// or that of --export is no .safetensors.
 inline void finish(const Training& options, const lantern::NamedTensors& found, const LossCurve& curve,
                    std::string_view title) {

@@ -3,7 +3,7 @@
 //
 //   variational_autoencoder                   ten glyphs in 12 x 12 points, made on the spot
 //   variational_autoencoder --data [DIR]      MNIST, as mnist_cnn reads it
-//   variational_autoencoder --picture FILE    writes digits that nobody has drawn to a PNG file
+//   variational_autoencoder --picture FILE    writes digits that nothing has drawn to a PNG file
 //
 // The encoder gives mean and variance of a code for each picture; the code is drawn inside the program, as
 // mean + deviation * noise, so that derivatives pass (the reparameterisation of the paper); the decoder says

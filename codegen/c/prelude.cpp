@@ -279,9 +279,9 @@ std::string Prelude::tape_function(const std::string& what, const std::string& t
     need("grow_tape");
     define(type + "*", ", int64_t first, int64_t last, int64_t each",
            "  if (first < last) {\n"
-           "    const unsigned long long trips = (unsigned long long)last - (unsigned long long)first;\n"
-           "    if (trips > (1ULL << 50) / (unsigned long long)each) ws->fail(ws, \"out of memory\");\n"
-           "    const int64_t used = tape->used + (int64_t)trips * each * " +
+           "    const unsigned long long iterations = (unsigned long long)last - (unsigned long long)first;\n"
+           "    if (iterations > (1ULL << 50) / (unsigned long long)each) ws->fail(ws, \"out of memory\");\n"
+           "    const int64_t used = tape->used + (int64_t)iterations * each * " +
                size +
                ";\n"
                "    if (used > tape->capacity) lt_grow_tape(ws, tape, used);\n"

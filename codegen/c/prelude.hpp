@@ -49,7 +49,7 @@ class Prelude {
   std::string tree(const ir::Type& type);
   /// lt_push_NAME or lt_pop_NAME for values of a C type; `slot` bytes are used on the tape. For loops that
   /// hold the top of a tape in a variable, without `slot`: lt_top_NAME and lt_end_NAME (of the memory),
-  /// lt_room_NAME (the top, with room for what the trips of a loop push, from the first
+  /// lt_room_NAME (the top, with room for what the iterations of a loop push, from the first
   /// to before the last, so much each) and lt_more_NAME (the top, with room for one value).
   std::string tape_function(const std::string& what, const std::string& type_name, const std::string& type,
                             const std::string& slot);
@@ -63,7 +63,7 @@ class Prelude {
 
   std::string text() const;
   /// Of a source in parts: its routines, which take long to compile, are functions of one part and declared in the
-  /// others. `linkage` stands before what all parts know.
+  /// others. `linkage` is before what all parts know.
   enum class Routines { here, elsewhere };
   std::string text(Routines where, const std::string& linkage) const;
   bool has_routines() const;

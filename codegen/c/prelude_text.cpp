@@ -75,7 +75,7 @@ struct lt_workspace {
       {"realloc", prototypes, {}, "void* realloc(void* memory, unsigned long bytes);\n"},
       {"abort", prototypes, {}, "void abort(void);\n"},
       {"write", prototypes, {}, "long write(int file, const void* text, unsigned long bytes);\n"},
-      // Failures. A message is composed in the workspace: no library is at hand.
+      // Failures. A message is composed in the workspace: no library is available.
       {"cold", types, {}, R"c(/* Of what happens seldom no copies are made where it may happen. */
 #if (defined __GNUC__ || defined __clang__) && !defined __TINYC__
 #define LT_SELDOM __attribute__((cold, noinline))
@@ -188,9 +188,9 @@ static inline void lt_check_range(lt_workspace* ws, int64_t first, int64_t end, 
 static inline void lt_check_run(lt_workspace* ws, int64_t start, int64_t first, int64_t end, int64_t step,
     int64_t count, int64_t size, const char* where) {
   const unsigned long long from = (unsigned long long)start + (unsigned long long)first;
-  const unsigned long long trips = (unsigned long long)end - (unsigned long long)first, n = (unsigned long long)size;
+  const unsigned long long iterations = (unsigned long long)end - (unsigned long long)first, n = (unsigned long long)size;
   const unsigned long long stride = step < 0 ? 1 : (unsigned long long)step;
-  const unsigned long long last = (trips - 1) / stride * stride + (unsigned long long)count - 1;
+  const unsigned long long last = (iterations - 1) / stride * stride + (unsigned long long)count - 1;
   if (from < n && last < n - from) return;
   const unsigned long long highest = from + last;
   const int64_t falling = highest < n ? -1 : (int64_t)highest;
@@ -206,9 +206,9 @@ static inline void lt_check_run_of_multiples(lt_workspace* ws, int64_t start, in
     int64_t step, int64_t count, int64_t size, const char* where) {
   const unsigned long long by = (unsigned long long)times, n = (unsigned long long)size;
   const unsigned long long from = (unsigned long long)start + by * (unsigned long long)first;
-  const unsigned long long trips = (unsigned long long)end - (unsigned long long)first;
+  const unsigned long long iterations = (unsigned long long)end - (unsigned long long)first;
   const unsigned long long stride = step < 0 ? 1 : (unsigned long long)step;
-  const unsigned long long last = (trips - 1) / stride * stride + (unsigned long long)count - 1;
+  const unsigned long long last = (iterations - 1) / stride * stride + (unsigned long long)count - 1;
   if (from < n && last < 1ull << 40 && by * last < n - from) return;
   if (from < n && last <= (n - 1 - from) / by) return;
   const unsigned long long highest = from + by * last, beyond = from + ((n - 1 - from) / by + 1) * by;
@@ -545,7 +545,7 @@ static void lt_leave_tape(lt_workspace* ws, int64_t number, char* top) {
        functions,
        {"integers"},
        R"c(/* Records of several cache lines are read from the last to the first, each from its start: machines do not
-   see that coming. Asks for what is read a few trips from now. */
+   see that coming. Asks for what is read a few iterations from now. */
 static inline void lt_fetch_below(const void* record, int64_t bytes) {
   const char* p = (const char*)record - 4096;
   for (int64_t i = 64; i <= bytes; i += 64) __builtin_prefetch(p - i);
@@ -566,7 +566,7 @@ static inline void lt_fetch_below(const void* record, int64_t bytes) {
   ws->tape_count = count;
 }
 )c"},
-      // Sources that stand alone bring the workspace with them, one for each thread.
+      // Stand-alone sources bring the workspace with them, one for each thread.
       {"own_workspace",
        functions,
        {"workspace", "realloc", "abort", "write"},

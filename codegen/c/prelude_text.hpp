@@ -1,4 +1,4 @@
-// The parts of the prelude as text, by name. $K stands for the kind of the elements (f64), $T for their type, $P for
+// The parts of the prelude as text, by name. $K represents the kind of the elements (f64), $T for their type, $P for
 // what prints a number x.
 #pragma once
 

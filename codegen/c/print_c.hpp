@@ -19,7 +19,7 @@ namespace lantern::codegen {
 ///   in
 ///                 runtime/workspace.h. A bool is one byte there.
 ///
-/// With `standalone` the workspace stands behind the scenes, one for each thread: NAME takes none when all
+/// With `standalone` the workspace is behind the scenes, one for each thread: NAME takes none when all
 /// arguments and results are scalars, else NAME_workspace() gives one. A failure prints its message and
 /// aborts, unless NAME_on_failure(handler) was called.
 ///

@@ -1,4 +1,4 @@
-// The prelude's calls that return a status where others end the process, for sources that stand alone.
+// The prelude's calls that return a status where others end the process, for stand-alone sources.
 #include "lantern/codegen/c/prelude_text.hpp"
 
 namespace lantern::codegen {

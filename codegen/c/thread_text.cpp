@@ -1,4 +1,4 @@
-// The prelude's threads, for sources that stand alone (in process, runtime/workspace.cpp does the same), and
+// The prelude's threads, for stand-alone sources (in process, runtime/workspace.cpp does the same), and
 // products that threads share out.
 #include "lantern/codegen/c/prelude_text.hpp"
 

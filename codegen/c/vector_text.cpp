@@ -169,7 +169,7 @@ constexpr std::array templates{
 
 /// Functions of <math.h> whose argument is reduced to x = n ln(2) + r, so that e^x is 2^n e^r (Cody and
 /// Waite, Software Manual for the Elementary Functions, 1980); the sum with 1.5 * 2^52 rounds to a whole
-/// number, which stands in its last bits. Infinities, what overflows or is denormal, NaN and -0 give what
+/// number, which is in its last bits. Infinities, what overflows or is denormal, NaN and -0 give what
 /// libm gives.
 constexpr std::array own_math{
     // e^r - 1 for |r| <= ln(2) / 2: the polynomial of degree 11 through Chebyshev's nodes, which differs from
@@ -414,7 +414,7 @@ std::string every_so_many(int step, int lanes, const std::string& type, const st
 
 }  // namespace
 
-/// In bytes: of the least processors of the families, for which a source that stands alone may be compiled,
+/// In bytes: of the least processors of the families, for which a stand-alone source may be compiled,
 /// and of the widest there are.
 constexpr int common_register = 16, widest_register = 64;
 
@@ -471,7 +471,7 @@ bool accesses_by_lane(std::string_view what) {
 }  // namespace
 
 /// Such a function for what is wider than a register: a loop over so many lanes is not written out, and each
-/// of its trips would load or store all of the vector for one lane.
+/// of its iterations would load or store all of the vector for one lane.
 std::string Prelude::half_by_half(const std::string& what, const std::string& function, Kind kind,
                                   int lanes) {
   const int h = lanes / 2;
@@ -535,7 +535,7 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
   if (what == "halves") {
     const std::string half = vector(kind, lanes / 2);
     add(Group::functions,
-        "/* From trip to trip of a loop: what is wider than a register g++ would keep in memory. */\n"
+        "/* From iteration to iteration of a loop: what is wider than a register g++ would keep in memory. */\n"
         "struct " + full + " {\n  " + half + " low, high;\n  " + full + "(const " + type + "& x)\n"
         "      : low(__builtin_shufflevector(x, x, " + numbers(0, lanes / 2) + ")),\n"
         "        high(__builtin_shufflevector(x, x, " + numbers(lanes / 2, lanes) + ")) {}\n  " +

@@ -6,7 +6,7 @@
 
 namespace lantern::codegen {
 
-/// A function on vectors of one type. In the text $V stands for the vector, $N for its name, $E for its
+/// A function on vectors of one type. In the text $V represents the vector, $N for its name, $E for its
 /// element, $L for the number of lanes, $I for the vector of as many i64, $M for that of as many integers of
 /// the element's size.
 struct VectorTemplate {

@@ -60,7 +60,7 @@ void require_direct(const std::vector<const ir::Function*>& functions) {
       for (const ir::Value* v : op->results)
         if (v->type.is_vector())
           throw Error(
-              at(*op) + "cuda: expected loops that run trip by trip, got vectors (" + v->type.str() +
+              at(*op) + "cuda: expected loops that run iteration by iteration, got vectors (" + v->type.str() +
               ") in '" + f->name +
               "'; compile the function for Target::cuda, Target::c or at opt 1, where no vectors are made");
     });
@@ -157,7 +157,7 @@ class Printer {
 
     std::set<std::string> helpers = helpers_in(functions.declarations + functions.definitions);
     tapes_ = std::any_of(helpers.begin(), helpers.end(), on_tape);
-    if (helpers.contains("lt_polygammaf")) helpers.insert("lt_polygamma");  // and stands before it
+    if (helpers.contains("lt_polygammaf")) helpers.insert("lt_polygamma");  // and is before it
     std::string prelude =
         !fails_ ? "" : replaced(cuda_text::failure, "$FAILED", std::to_string(cuda_check_failed));
     if (fails_)

@@ -10,7 +10,7 @@
 namespace lantern::codegen {
 
 /// For an entry NAME(x, ...) -> (y, ...) on numbers alone the text, which nvcc and NVRTC compile as it
-/// stands, defines
+/// is, defines
 ///
 ///   NAME_kernel    the kernel. Parameters: const T* for each of the function's, T* for each result; where
 ///                  it has a tape, char* tape and int64_t values, the number that each tape of a thread
@@ -24,7 +24,7 @@ namespace lantern::codegen {
 /// memory for each thread, up to LT_TAPE_VALUES values a tape, a macro that may be set before the text. A
 /// bool is one byte. `standalone` changes nothing: the text always is.
 ///
-/// With tensors it defines, on the host, what a source in C++ that stands alone does: NAME, NAME_workspace,
+/// With tensors it defines, on the host, what a source in C++ that is alone does: NAME, NAME_workspace,
 /// NAME_entry, NAME_on_failure; and a kernel NAME_kernelK for each loop that codegen/kernels.hpp chooses.
 /// Tensors lie in the GPU's memory: arguments there are used as they are, others are copied; results are
 /// pointers of the GPU, valid in the order of the stream that NAME_on_stream gives. NAME_wait waits and raises
@@ -34,7 +34,7 @@ namespace lantern::codegen {
 /// lanes.
 std::string print_cuda(const ir::Module& module, const PrintOptions& options = {});
 
-/// The same in parts, which follow each other in a source that stands alone: what both sides read, with the title; the
+/// The same in parts, which follow each other in a stand-alone source: what both sides read, with the title; the
 /// kernels; and what the host runs, which NVRTC does not read.
 struct CudaText {
   std::string both, kernels, host;

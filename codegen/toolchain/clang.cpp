@@ -76,7 +76,7 @@ const Processor& host_processor() {
     // A second scheduling, after registers are chosen, takes a third of the time in which machine code is made;
     // programs are as fast without it.
     set("disable-post-ra", true);
-    // What chooses between numbers at hand stays a choice (cmov): a search by halves has branches that no
+    // What chooses between numbers that are known stays a choice (cmov): a search by halves has branches that no
     // processor predicts.
     set("x86-cmov-converter", false);
     Processor found{llvm::sys::getProcessTriple(), llvm::sys::getHostCPUName().str(), {}};
@@ -135,7 +135,7 @@ std::vector<std::string> front_end_arguments(Language language, PartKind kind, c
       // Position-independent, and a definition here is the definition: no detour for calls within the module.
       "-mrelocation-model", "pic", "-pic-level", "2", "-nostdsysteminc", "-nobuiltininc", "-fwrapv",
       options.contract ? "-ffp-contract=on" : "-ffp-contract=off",
-      // Nobody reads the IR.
+      // Nothing reads the IR.
       "-discard-value-names",
       // Generated expressions nest deeply; Clang gives up at 256 by default.
       "-fbracket-depth", "4096",

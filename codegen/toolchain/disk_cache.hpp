@@ -10,7 +10,7 @@
 
 namespace lantern::codegen {
 
-/// $XDG_CACHE_HOME/lantern/PART or ~/.cache/lantern/PART, made where it is missing. Nobody else can read or
+/// $XDG_CACHE_HOME/lantern/PART or ~/.cache/lantern/PART, made where it is missing. Nothing else can read or
 /// write there. Nothing where there is no such place, or where it belongs to somebody else.
 std::optional<std::filesystem::path> private_cache_directory(const std::string& part);
 

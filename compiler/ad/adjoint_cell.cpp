@@ -8,7 +8,7 @@ namespace lantern::core::ad {
 
 namespace {
 
-/// One that stands alone.
+/// One that is alone.
 class OwnCell final : public EagerCell {
  public:
   explicit OwnCell(const Datum& like) : like_(like) {}

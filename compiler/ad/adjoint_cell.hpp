@@ -37,7 +37,7 @@ struct Named : TaggedBox {
   Name name;
 };
 
-/// A cell that computes at once, in place where nobody else sees its value.
+/// A cell that computes at once, in place where nothing else sees its value.
 class EagerCell : public Cell {
  public:
   void add(const Datum& v, const Location& loc) override;

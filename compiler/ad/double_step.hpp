@@ -1,4 +1,4 @@
-// Derivatives of operations on doubles that are at hand, computed as arithmetic on doubles.
+// Derivatives of operations on known doubles, computed as arithmetic on doubles.
 #pragma once
 
 #include <array>

@@ -13,7 +13,7 @@ struct Dual : TaggedBox {
   Datum tangent, flow;
 };
 
-/// Every operator computes its value and its tangent, both one level down: the figure as it stands. As the operator
+/// Every operator computes its value and its tangent, both one level down: the figure as it is. As the operator
 /// calls its continuation last, it needs none; the same with a handler, which does, is modes/forward_by_handler.cpp.
 class Forward : public Mode {
  public:

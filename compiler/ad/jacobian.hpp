@@ -35,7 +35,7 @@ struct JacobianOptions : GradOptions<O...> {
 template <class R>
 inline constexpr bool is_floating_rep = IsFloating<typename R::value_type>::value;
 
-/// What stands for a number, array or tensor of an argument in the derivative of one of the result. What is
+/// What represents a number, array or tensor of an argument in the derivative of one of the result. What is
 /// not floating stays as it is.
 template <class Y>
 struct ByLeaf {
@@ -46,7 +46,7 @@ struct ByLeaf {
                                    std::conditional_t<Traits<S>::tensor && Traits<T>::tensor, Matrix,
                                                       std::conditional_t<Traits<T>::tensor, X, Y>>>;
 };
-/// What stands for a number, array or tensor of the result: the arguments' structure, of one argument without
+/// What represents a number, array or tensor of the result: the arguments' structure, of one argument without
 /// a tuple.
 template <class Xs>
 struct OfLeaf;

@@ -68,7 +68,7 @@ Datums arguments_of(const ir::Formula& f, const FormulaContext& c, std::size_t f
 
 bool is_condition(Opcode op) { return op == Opcode::le_ || op == Opcode::eq_; }
 
-/// Whether a rule's operands and result are numbers at hand, in the precision that formulas are computed in.
+/// Whether a rule's operands and result are numbers that are known, in the precision that formulas are computed in.
 bool at_hand(const FormulaContext& c) {
   return is_double(c.result) && !detail::checking() && std::ranges::all_of(c.operands, is_double);
 }
@@ -102,7 +102,7 @@ Datum partial_derivative(const ir::Formula& f, const FormulaContext& c) {
 namespace {
 
 /// An operand of an element-wise rule: of a tensor that repeats a number known while staging that number, so that
-/// nobody keeps an array of it.
+/// nothing keeps an array of it.
 Datum repeated_number(const Datum& x, Opcode op) {
   if (!x.is_node() || !x.type().is_tensor() || !ir::info(op).elementwise) return x;
   const ir::Op* def = x.node()->def;

@@ -9,7 +9,7 @@
 
 namespace lantern::core::ad {
 
-/// What the variables of a formula stand for.
+/// What the variables of a formula represent.
 struct FormulaContext {
   const Operation& op;
   std::span<const Datum> operands;  ///< x y z, one level down
@@ -40,7 +40,7 @@ std::vector<std::size_t> read_by_adjoint(const Operation& op, std::span<const Da
 
 /// Calls each(i) for the operands, of which there are n, in the order of a backward step. For tensors the last one
 /// first: an update's base comes first among the operands, and its adjoint can then take over the memory of the
-/// cotangent, which nobody reads any more.
+/// cotangent, which nothing reads any more.
 template <class Each>
 void backward_order(Opcode code, std::size_t n, const Each& each) {
   const bool last_first = !ir::info(code).elementwise;

@@ -25,7 +25,7 @@ Indices by_degree(const Pattern& p) {
   return order;
 }
 
-/// The colours seen around the vertex at hand.
+/// The colours seen around the current vertex.
 class Forbidden {
  public:
   explicit Forbidden(std::size_t n) : by_(n + 1, -1) {}
@@ -173,7 +173,7 @@ Colouring colour_hessian(const Pattern& pattern) {
   colour.assign(at(pattern.rows), -1);
   result.row_colour.assign(at(pattern.rows), -1);
   Forbidden forbidden(colour.size());
-  Indices neighbours(colour.size() + 1, 0);  // of the vertex at hand, by colour
+  Indices neighbours(colour.size() + 1, 0);  // of the current vertex, by colour
   for (std::int64_t v : by_degree(pattern)) {
     if (row(pattern, v).empty()) continue;
     const auto add_neighbours = [&](std::int64_t by) {

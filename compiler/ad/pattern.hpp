@@ -37,7 +37,7 @@ struct Colouring {
 Colouring colour_jacobian(const Pattern& pattern);
 
 /// The same for a symmetric matrix, by forward passes alone: a star colouring, in which every path of four
-/// vertices has three colours, so that each entry (i, j) stands alone in row i or in row j of a product.
+/// vertices has three colours, so that each entry (i, j) is alone in row i or in row j of a product.
 /// Source: Gebremedhin, Manne, Pothen, "What color is your Jacobian? Graph coloring for computing
 /// derivatives", SIAM Review 47, 2005, section 4.
 Colouring colour_hessian(const Pattern& pattern);

@@ -75,7 +75,7 @@ class StagedMode {
   std::unordered_map<const ir::Function*, std::size_t> calls_;  ///< of each function, when that was first asked
 };
 
-/// What tells apart the functions that a derivative makes of one: f1 with an active argument is not f with two.
+/// What distinguishs the functions that a derivative makes of one: f1 with an active argument is not f with two.
 std::string specialisation(const ir::Function& f, const Active& active);
 
 /// Whether a function, or one that it calls, works on a tape.

@@ -13,7 +13,7 @@ struct Variable : TaggedBox {
   CellPtr cell;
 };
 
-/// One whose cell lies in itself: what an operation on numbers at hand makes. The pointer to the cell owns
+/// One whose cell lies in itself: what an operation on numbers that are known makes. The pointer to the cell owns
 /// nothing.
 struct Result final : Variable, private EagerCell {
   Result(Mode& m, Datum p) : Variable(m, std::move(p), CellPtr(CellPtr(), static_cast<EagerCell*>(this))) {}
@@ -25,7 +25,7 @@ struct Result final : Variable, private EagerCell {
 /// The fast path of the eager reverse modes, and what StagedReverse adds control flow to. Of the rule (Lantern
 /// paper, Fig. 8; modes/reverse_by_shift.cpp) an operator keeps what it does when its continuation returns, which
 /// is to add to its operands' adjoints. That is deferred to the end of the reset, the last first, and nothing is
-/// captured. Numbers at hand are computed with as such.
+/// captured. Numbers that are known are computed with as such.
 class Reverse : public Mode {
  public:
   using Mode::Mode;

@@ -13,7 +13,7 @@ namespace lantern::core::ad {
 class StagedMode;
 
 /// A function of the graph with a rule whose parts are functions of the graph too. They are staged with it,
-/// so that they may capture values of enclosing functions. Where the function stands inside a part of another
+/// so that they may capture values of enclosing functions. Where the function is inside a part of another
 /// rule they are staged when a derivative asks for them, since rules may lead to one another without end;
 /// they then capture none.
 class StagedRule {
@@ -45,7 +45,7 @@ class StagedRule {
   /// The rule whose parts are calls.
   Rule calls(const Datums& captured, const Location& loc);
   /// The same with all parts. What the function captured is among the residuals: the backward part of a mode
-  /// may stand where nothing else of the forward part can be seen.
+  /// may be where nothing else of the forward part can be seen.
   Rule with_captured(const Datums& captured, const Location& loc);
 
   Staging& staging_;

@@ -73,7 +73,7 @@ class Step {
   Operands operands_;
   Datum y_;
   std::shared_ptr<const Call> call_;  ///< null for an operation
-  bool numbers_ = false;              ///< the primals are doubles at hand
+  bool numbers_ = false;              ///< the primals are known doubles
 };
 
 template <class CellOf>

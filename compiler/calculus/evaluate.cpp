@@ -126,7 +126,7 @@ class Machine::Run {
   }
 
  private:
-  /// Steps until a value is returned to nobody.
+  /// Steps until a value is returned to nothing.
   Value finish() {
     for (;;) {
       if (++machine_.steps_ > machine_.step_limit_)

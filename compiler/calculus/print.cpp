@@ -17,7 +17,7 @@ std::string subscript(unsigned level) {
 
 namespace {
 
-/// What may stand in a place without parentheses: each level admits itself and all above.
+/// What may be in a place without parentheses: each level admits itself and all above.
 enum Level { anything, assignment, comparison, sum, product, prefix, atom };
 
 class Printer {

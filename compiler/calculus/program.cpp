@@ -28,7 +28,7 @@ struct Sum {
   std::shared_ptr<const Meaning> of;
 };
 
-/// What a term stands for while staging.
+/// What a term represents while staging.
 struct Meaning {
   std::variant<std::monostate, Rep<double>, Rep<bool>, PairOfMeanings, Sum, Function, Cell, Slot> form;
 };
@@ -49,7 +49,7 @@ struct Leaves {
   std::vector<Rep<bool>> truths;
 };
 
-/// A variable and what it stands for.
+/// A variable and what it represents.
 class Environment {
  public:
   Environment with(const Name& x, Meaning m) const {

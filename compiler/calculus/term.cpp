@@ -87,7 +87,7 @@ Node::~Node() {
   while (!pending.empty()) {
     const std::shared_ptr<const Node> node = std::move(pending.back());
     pending.pop_back();
-    // The last reference: nobody sees the parts go.
+    // The last reference: nothing sees the parts go.
     if (node.use_count() == 1) take_parts(const_cast<Node&>(*node).form);
   }
 }
@@ -110,7 +110,7 @@ Name FreshNames::operator()(const Name& hint) {
 
 namespace {
 
-/// What surrounds a subterm: for each name in scope, what it stands for; the innermost last.
+/// What surrounds a subterm: for each name in scope, what it represents; the innermost last.
 template <class T>
 class Scope {
  public:
@@ -118,7 +118,7 @@ class Scope {
     const auto at = meanings_.find(x);
     return at == meanings_.end() || at->second.empty() ? nullptr : &at->second.back();
   }
-  /// Runs body() where `x` stands for `meaning`.
+  /// Runs body() where `x` represents `meaning`.
   template <class Body>
   auto with(const Name& x, T meaning, const Body& body) {
     meanings_[x].push_back(std::move(meaning));

@@ -1,6 +1,6 @@
 // The core of shift and reset: the chain of fibers and delimiters, capture, resumption, unwinding.
 //
-// The running fiber waits for nobody; below it stands a chain  fiber -> delimiter -> parent fiber -> ... down
+// The running fiber waits for nothing; below it is a chain  fiber -> delimiter -> parent fiber -> ... down
 // to the thread's own stack. A delimiter is a frame of its parent that waits for the answer of the fiber
 // above. Capturing up to a delimiter cuts the chain there and continues the parent; resuming ties the cut
 // chain to a new delimiter.
@@ -168,7 +168,7 @@ bool roomy(const Fiber& running) noexcept {
 
 // A function given to shift runs on the resetter's own stack, as its frame must not cost a stack of its own.
 // If that function is itself captured up to the same reset, the stack of the fiber splits at the mark. The
-// upper part is the bottom of the captured chain. `lower` stands for the lower part in the chain that goes
+// upper part is the bottom of the captured chain. `lower` represents the lower part in the chain that goes
 // on: above it runs, on a new fiber, the function of the second shift. The lower part cannot run before the
 // upper part has ended, which happens when the second function resumes, or drops, the continuation; at the
 // latest when it returns.

@@ -111,7 +111,7 @@ void trim(Fiber& fiber) noexcept {
   madvise(fiber.low, static_cast<std::size_t>(kept - fiber.low), MADV_DONTNEED);
 }
 
-// Back to the pool. The fiber still runs, but nobody takes it before it has switched away: the pool is the
+// Back to the pool. The fiber still runs, but nothing takes it before it has switched away: the pool is the
 // thread's own. For the same reason it is others that are unmapped when the pool is full.
 void release(Fiber& fiber) noexcept {
   const int index = static_cast<int>(fiber.size_class);
@@ -158,7 +158,7 @@ Fiber& make_fiber(StackSize size_class) {
   if (size_class == StackSize::large && bytes > 2 * kSmallPages) {
     madvise(mapping + page, bytes - kSmallPages, MADV_HUGEPAGE);  // only a wish
   }
-  // The fiber's own record stands at the top of its stack: no allocation, and the page is touched anyway.
+  // The fiber's own record is at the top of its stack: no allocation, and the page is touched anyway.
   char* top = mapping + page + bytes - (sizeof(Fiber) + 63) / 64 * 64;
   auto* fiber = new (top) Fiber;
   fiber->size_class = size_class;

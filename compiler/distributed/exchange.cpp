@@ -102,7 +102,7 @@ Datum run(const Call& call, const Spec& spec, const Datum& a, const Datum& b, co
 
 using Body = std::function<Datum(const Call&, const Datum& a, const Datum& b, const Datum& x)>;
 
-/// A function of x with a derivative, between ranks. Communicator and ranks are arguments: parts of rules may stand
+/// A function of x with a derivative, between ranks. Communicator and ranks are arguments: parts of rules may be
 /// where nothing else can be seen.
 struct Linear {
   const char* name;

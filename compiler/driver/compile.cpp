@@ -230,7 +230,7 @@ class CompiledCode : public Code {
 
   codegen::PrintOptions readable() const {
     codegen::PrintOptions print = print_;
-    print.limited_stack = false;  // a source that stands alone does not know its caller's
+    print.limited_stack = false;  // a stand-alone source does not know its caller's
     print.standalone = print.named_values = print.comments = true;
     print.vector_library = false;
     print.entry = {};

@@ -24,7 +24,7 @@ struct CodeCache {
   CodeCache() = default;
   /// true: the user's own cache directory, $XDG_CACHE_HOME/lantern/code or ~/.cache/lantern/code.
   CodeCache(bool on) : enabled(on) {}
-  /// A directory, made where it is missing. Nobody else may be able to write there: what is in it is run.
+  /// A directory, made where it is missing. No other user may write there: what is in it is run.
   CodeCache(std::string path) : enabled(true), directory(std::move(path)) {}
   CodeCache(const char* path) : CodeCache(std::string(path)) {}
 
@@ -58,7 +58,7 @@ struct CompileOptions {
   /// in vectorised loops too. Otherwise a sum of a product may be rounded once (pass `contract`), loops take
   /// subnormal numbers for zero, and functions in vectorised loops lie within 4 units in the last place.
   bool strict_math = false;
-  /// Sums over a loop's trips may be added up in another order: in lanes, in threads, element by element.
+  /// Sums over a loop's iterations may be added up in another order: in lanes, in threads, element by element.
   /// Without it those that the program itself forms keep their order, and with strict_math their bits are
   /// those of eager evaluation; a derivative's own sums, of adjoints, have no order to keep.
   bool reassociate = true;
@@ -69,9 +69,9 @@ struct CompileOptions {
   /// Check::nan: the first NaN or infinity is an Error that names its line, its operation and its part of a
   /// derivative. Nothing is generated for it otherwise.
   Check check = Check::environment;
-  /// How many threads a call may use, from 1 to 64. Loops whose trips do not depend on each other are shared
+  /// How many threads a call may use, from 1 to 64. Loops whose iterations do not depend on each other are shared
   /// out where there is enough to do; sums are then added up in another order, always the same for the same
-  /// number of threads. Not with `debug`, at opt 0, nor for Target::cuda, which does all trips of a kernel at
+  /// number of threads. Not with `debug`, at opt 0, nor for Target::cuda, which does all iterations of a kernel at
   /// once anyway.
   int threads = 1;
   /// How many f64 a vector holds: 2, 4 or 8. 0: as many as a register of this machine. With more than that,

@@ -5,12 +5,12 @@
 //
 //   -DLANTERN_STAGING_IMAGE   lanternc's first look at the file: the program is registered, to be staged
 //   -DLANTERN_AHEAD_OF_TIME   the second: the function calls the generated entry point lantern_entry_NAME. What
-//                             else it must know stands in lantern_facts_NAME: the CallFacts as bits (1: calls
+//                             else it must know is in lantern_facts_NAME: the CallFacts as bits (1: calls
 //                             nest as deep as the data says; 2: loops, without subnormal numbers), then the rank
 //                             of each result
 //
-// All but the entry point belongs to the file that the line stands in, as static functions do: two files may each
-// have a function of the same name, and each gets its own code. The program is looked up where the line stands,
+// All but the entry point belongs to the file that the line is in, as static functions do: two files may each
+// have a function of the same name, and each gets its own code. The program is looked up where the line is,
 // among names that begin with lantern_ alone.
 #pragma once
 

@@ -55,7 +55,7 @@ class SparsityOfProgram<symmetric, position, F, std::tuple<P...>> {
 
 /// The sparsity of the Jacobian of f by its argument number `position`: jacobian_sparsity(f)(x...), with the
 /// arguments of eager(f). The program is run once on sets of element numbers; the pattern is that of the
-/// branches and trips it takes there (ad::dependences), so a program that branches differently elsewhere has
+/// branches and iterations it takes there (ad::dependences), so a program that branches differently elsewhere has
 /// another. Forward and reverse passes are mixed where that takes fewer: an arrow of n rows takes 3 passes.
 /// Errors: an argument or a result that is not an array of floating numbers.
 template <std::size_t position = 0, detail::OverReps F>

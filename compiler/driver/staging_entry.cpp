@@ -74,7 +74,7 @@ void drop_identities(ir::Module& module) {
 }
 
 /// A loop in the form that is best to differentiate.
-std::vector<ir::Value*> finish_loop(ir::Module& module, ir::Op* loop) {
+std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop) {
   passes::canonical_loops(module, loop);
   passes::forward_stored(loop);
   passes::own_reads(loop);
@@ -90,7 +90,7 @@ std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir:
                                   const std::function<Datums(const Datums&)>& program) {
   auto module = std::make_unique<ir::Module>();
   run_on_large_stack([&] {
-    Staging staging(*module, finish_loop);
+    Staging staging(*module, canonicalise_before_ad);
     const StagingScope scope(&staging);
     module->entry = staging.stage(name, params, nullptr, program, {}).function;
     drop_identities(*module);

@@ -20,12 +20,12 @@ std::shared_ptr<FunctionDefinition>& recursive_definition(const void* function, 
   return known[{function, plain}];
 }
 
-std::optional<bool> tried(const std::function<Flag()>& trip, const Location& loc) {
+std::optional<bool> tried(const std::function<Flag()>& iteration, const Location& loc) {
   Staging* const s = context().staging;
-  if (!s) return known(trip());
+  if (!s) return known(iteration());
   Staging::Attempt attempt(*s);
-  TripRegion region(*s, loc);
-  const std::optional<bool> go = known(trip());
+  IterationRegion region(*s, loc);
+  const std::optional<bool> go = known(iteration());
   if (go) {
     region.keep();
     attempt.keep();

@@ -6,7 +6,7 @@
 // sees that (staging/storage.hpp).
 #pragma once
 
-// This file stands first where lanternc has rewritten the user's; rep.hpp then gives other advice.
+// This file is first where lanternc has rewritten the user's; rep.hpp then gives other advice.
 #ifndef LANTERN_REWRITTEN
 #define LANTERN_REWRITTEN 1
 #endif
@@ -20,7 +20,7 @@
 namespace lantern::core {
 
 /// `++i` and its relatives, which programs with native loops write. Results as for built-in types. They have no
-/// place: an operator cannot be told where it stands.
+/// place: an operator cannot be told where it is.
 template <NumberElement T>
 Rep<T>& operator++(Rep<T>& x) {
   return x += At<T>(1, std::source_location());
@@ -268,9 +268,9 @@ void staged_loop(bool flagged, const Test& test, const Advance& advance, const L
 
 /// Runs an iteration of a loop in C++: whether to go on. Nothing where that depends on the program: then the graph
 /// and the variables that the iteration changed are as they were before it.
-std::optional<bool> tried(const std::function<Flag()>& trip, const Location& loc);
+std::optional<bool> tried(const std::function<Flag()>& iteration, const Location& loc);
 
-/// A step after a trip that answered whether to go on.
+/// A step after an iteration that answered whether to go on.
 template <class Step>
 void run_step(const Flag& go, Step& step, const std::source_location& l) {
   if constexpr (requires { step.step; })
@@ -280,9 +280,9 @@ void run_step(const Flag& go, Step& step, const std::source_location& l) {
     step();
 }
 
-/// Body and step of one trip; whether to go on.
+/// Body and step of one iteration; whether to go on.
 template <class Body, class Step>
-Flag trip(Body& body, Step& step, const std::source_location& l) {
+Flag iteration(Body& body, Step& step, const std::source_location& l) {
   if constexpr (std::is_void_v<std::invoke_result_t<Body&>>) {
     body();
     run_step(true, step, l);
@@ -314,7 +314,7 @@ template <class Cond, class Step, class Body>
 void loop(Cond&& cond, Step step, Body&& body, std::source_location l = std::source_location::current()) {
   using C = std::remove_cvref_t<std::invoke_result_t<Cond&>>;
   constexpr bool breaks = !std::is_void_v<std::invoke_result_t<Body&>>;
-  const auto advance = [&] { return detail::trip(body, step, l); };
+  const auto advance = [&] { return detail::iteration(body, step, l); };
   if constexpr (detail::is_always<C>) {
     static_assert(breaks, "a loop without an end");
     std::optional<bool> go;
@@ -372,7 +372,7 @@ void loop_at_least_once(Body&& body, Cond&& cond, std::source_location l = std::
     loop(cond, no_step, body, l);
   } else if constexpr (detail::StagedCondition<C>) {
     const auto advance = [&] {
-      const Flag go = detail::trip(body, no_step, l);
+      const Flag go = detail::iteration(body, no_step, l);
       return branch<Flag>(
           go, [&] { return Flag(truth(cond())); }, [] { return Flag(false); }, l);
     };

@@ -45,7 +45,7 @@ Values transform(const Value& re, const Value& im, int dimensions, bool backward
                    {re, im});
 }
 
-/// Times 1 where a coefficient stands for itself alone, `others` where it stands for its conjugate too.
+/// Times 1 where a coefficient represents itself alone, `others` where it represents its conjugate too.
 Value weighed(const Value& coefficients, const Datum& n, double others) {
   const Location& loc = coefficients.call.loc;
   const Datum last = core::perform({Opcode::div_, 0, loc}, {n, integer(2)});

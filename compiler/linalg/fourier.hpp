@@ -74,7 +74,7 @@ auto rfft3(const Rep<T>& x, std::source_location l = std::source_location::curre
   return detail::complex_of<T>(detail::rfft(detail::value(x, l), 3));
 }
 /// The real tensor of n elements in the last dimension that has these n / 2 + 1 coefficients there. Of the
-/// coefficients that stand for themselves, 0 and n / 2, the imaginary part is not read, after the inverse
+/// coefficients that represent themselves, 0 and n / 2, the imaginary part is not read, after the inverse
 /// transform of the other dimensions.
 template <detail::Dense T>
 auto irfft(const Rep<T>& re, const Rep<T>& im, const core::At<std::int64_t>& n,

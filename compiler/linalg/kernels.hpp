@@ -23,7 +23,7 @@ Kernel known(const char* name, void (*function)(P...)) {
   return core::detail::find_external(name);
 }
 
-/// In a header: who includes it links what it names, and nobody else.
+/// In a header: who includes it links what it names, and nothing else.
 template <class T>
 const Kernels& kernels() {
 #define LINALG_KERNEL(name) known("linalg_" #name, linalg_##name)

@@ -30,7 +30,7 @@
 namespace lantern::nn {
 
 /// The distinct ones among numbers of rows, in the order in which they are met, and each as its number among
-/// them (torch.unique with return_inverse). Numbers below 0 stand for no row, and stay.
+/// them (torch.unique with return_inverse). Numbers below 0 represent no row, and stay.
 class UniqueRows {
  public:
   std::int64_t renumber(std::int64_t row) {

@@ -256,7 +256,7 @@ Terms Execution::run_function(const Function& f, const Node& node, const Terms& 
 
 namespace {
 
-/// Constants that stand in nodes, of a graph and those in it.
+/// Constants that are in nodes, of a graph and those in it.
 void add_constants(const std::vector<Node>& nodes, const std::string& prefix, std::vector<Leaf>& all,
                    int depth) {
   for (const Node& n : nodes)

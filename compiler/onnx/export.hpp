@@ -6,7 +6,7 @@
 //   any other
 //
 // Operations on tensors become the operators that say the same: products in index notation MatMul, Conv,
-// Einsum and so on, element by element one operator each. Loops whose trips do not depend on each other
+// Einsum and so on, element by element one operator each. Loops whose iterations do not depend on each other
 // (maxima along an axis, windows, elements chosen by an index) become operators on whole tensors, others
 // Loop; IF becomes If. A reverse derivative's tape is what a Loop collects. Sizes that are not part of a type
 // stay open, with names.

@@ -1,7 +1,7 @@
-// Branches and loops whose trips depend on each other, and the tape of a derivative.
+// Branches and loops whose iterations depend on each other, and the tape of a derivative.
 //
-// What a trip pushes is a collected output of Loop; the loop that pops reads it from the end, a trip's part
-// at the start of a trip. Loops within loops do so level by level.
+// What an iteration pushes is a collected output of Loop; the loop that pops reads it from the end, an iteration's part
+// at the start of an iteration. Loops within loops do so level by level.
 #include <algorithm>
 #include <set>
 
@@ -170,12 +170,12 @@ struct LoopWriter {
   std::optional<Counting> index = counting(op);
   ir::Block* body = op.blocks[1];
 
-  /// A state that no trip changes is no state, and an index counts itself.
+  /// A state that no iteration changes is no state, and an index counts itself.
   bool is_carried(std::size_t k) const {
     return body->yields()[k] != body->params[k] && !(index && index->state == k);
   }
 
-  std::string trips() {
+  std::string iterations() {
     const std::string from = e.form(index->from).name, to = e.form(index->to).name;
     const std::string hi = index->down ? from : to, lo = index->down ? to : from;
     std::string n =
@@ -200,7 +200,7 @@ struct LoopWriter {
     if (!tapes_below(op.blocks[0], Opcode::push_).empty())
       e.refuse(op, "a derivative keeps something in a loop's condition", "export the function itself");
 
-    Names inputs = {index ? trips() : "", index ? "" : condition(start)};
+    Names inputs = {index ? iterations() : "", index ? "" : condition(start)};
     for (std::size_t k = 0; k < n; ++k)
       if (is_carried(k)) inputs.push_back(e.whole(start[k]));
     for (const std::int64_t t : reads)
@@ -220,7 +220,7 @@ struct LoopWriter {
                const std::unordered_map<std::int64_t, Form>& before, std::vector<bool>& keeps) {
     const std::size_t n = start.size();
     e.w.open();
-    const std::string iteration = e.w.fresh("trip"), going = e.w.fresh("going");
+    const std::string iteration = e.w.fresh("iteration"), going = e.w.fresh("going");
     std::vector<ValueInfo> in = {info(iteration, ir::I64), info(going, ir::Bool)}, out;
     for (std::size_t k = 0; k < n; ++k) {
       const ir::Value* p = body->params[k];
@@ -299,7 +299,7 @@ struct LoopWriter {
       e.forms[op.results[k]] = index && index->state == k ? last_index() : start[k];
   }
 
-  /// The index of a trip.
+  /// The index of an iteration.
   std::string place(const std::string& iteration) {
     const ir::Kind kind = index->from->type.element();
     const std::string i = kind == ir::Kind::i64 ? iteration : e.w.cast(iteration, kind);
@@ -312,7 +312,7 @@ struct LoopWriter {
     return e.named(e.w.node(index->down ? "Min" : "Max", {from, to}), index->from->type);
   }
 
-  /// What the trip pops: the last first.
+  /// What the iteration pops: the last first.
   Form part_of(const Form& tape, const std::string& iteration) {
     const std::string last =
         e.w.node("Sub", {e.w.gather(e.w.node("Shape", {tape.name}), e.w.integer(0), 0), e.w.integer(1)});

@@ -1,15 +1,15 @@
-// Loops as operators on whole tensors: a number of a trip becomes a tensor with a dimension for each index
-// that it depends on, and a nest of loops that sets an element in each trip, or adds up, takes the largest,
+// Loops as operators on whole tensors: a number of an iteration becomes a tensor with a dimension for each index
+// that it depends on, and a nest of loops that sets an element in each iteration, or adds up, takes the largest,
 // finds its place, becomes operators on those.
 //
-// A nest is tried as a whole. What does not fit (trips that depend on each other in another way) leaves it as
+// A nest is tried as a whole. What does not fit (iterations that depend on each other in another way) leaves it as
 // it is, and what was written is forgotten; loops in it are then tried by themselves.
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
 
-#include "lantern/compiler/onnx/export_trips.hpp"
+#include "lantern/compiler/onnx/export_iterations.hpp"
 #include "lantern/compiler/onnx/exporter.hpp"
 #include "lantern/ir/op.hpp"
 
@@ -57,26 +57,26 @@ bool is_identity(Opcode op, ir::Kind kind, double v) {
 
 class Nest {
  public:
-  explicit Nest(Exporter& exporter) : e(exporter), trips(exporter) {}
+  explicit Nest(Exporter& exporter) : e(exporter), iterations(exporter) {}
 
   void run(const ir::Op& loop) {
     enter(loop);
     for (std::size_t k = 0; k < loop.results.size(); ++k) {
       const T result = made_.at(loop.results[k]);
-      if (result->what == Trip::What::store) {
+      if (result->what == Iteration::What::store) {
         e.forms[loop.results[k]] = stored(*result->store, loop.results[k]->type);
       } else {
-        const Form f = trips.form(result);
+        const Form f = iterations.form(result);
         e.forms[loop.results[k]] = f;
       }
     }
   }
 
  private:
-  using T = std::shared_ptr<const Trip>;
+  using T = std::shared_ptr<const Iteration>;
 
   Exporter& e;
-  Trips trips;
+  Iterations iterations;
   std::map<const ir::Value*, T> made_;
   std::map<const Store*, std::size_t> version_;
   std::set<const ir::Value*> states_;
@@ -86,7 +86,7 @@ class Nest {
 
   T value(const ir::Value* v) {
     if (const auto at = made_.find(v); at != made_.end()) return at->second;
-    return trips.plain(e.form(v));
+    return iterations.plain(e.form(v));
   }
   bool depends(const ir::Value* v) const { return made_.contains(v); }
 
@@ -116,8 +116,8 @@ class Nest {
         return updated(op);
       case Opcode::dim_: {
         const T t = value(op.operands[0]);
-        if (t->what != Trip::What::store) no();
-        return trips.plain(e.integer(t->store->root.sizes[static_cast<std::size_t>(op.integer)]));
+        if (t->what != Iteration::What::store) no();
+        return iterations.plain(e.integer(t->store->root.sizes[static_cast<std::size_t>(op.integer)]));
       }
       case Opcode::stop_gradient_:
         return value(op.operands[0]);
@@ -125,7 +125,7 @@ class Nest {
         return value(op.operands[1]);
       case Opcode::cast_: {
         if (!op.results[0]->type.is_scalar()) no();
-        return trips.cast(value(op.operands[0]), kind);
+        return iterations.cast(value(op.operands[0]), kind);
       }
       default:
         break;
@@ -136,18 +136,18 @@ class Nest {
     std::vector<T> operands;
     for (const ir::Value* v : op.operands) operands.push_back(value(v));
     if (const T special = of_states(op, operands)) return special;
-    return trips.elementwise(op.code, kind, operands);
+    return iterations.elementwise(op.code, kind, operands);
   }
 
-  // ---- states: what a loop keeps from trip to trip
+  // ---- states: what a loop keeps from iteration to iteration
 
-  static bool is_state(const T& t) { return t->what == Trip::What::state; }
+  static bool is_state(const T& t) { return t->what == Iteration::What::state; }
 
   /// What is computed of a state: a fold, a comparison with the best so far, or the choice between them.
   T of_states(const ir::Op& op, const std::vector<T>& x) {
-    using What = Trip::What;
+    using What = Iteration::What;
     const auto named = [&](What what) {
-      auto t = std::make_shared<Trip>();
+      auto t = std::make_shared<Iteration>();
       t->what = what;
       t->kind = op.results[0]->type.element();
       return t;
@@ -209,26 +209,26 @@ class Nest {
 
   T element(const ir::Op& op) {
     const std::vector<T> at = place(op, op.operands.size());
-    if (!depends(op.operands[0])) return trips.element(e.form(op.operands[0]), at, guarded_ > 0);
+    if (!depends(op.operands[0])) return iterations.element(e.form(op.operands[0]), at, guarded_ > 0);
     const T t = value(op.operands[0]);
-    if (t->what != Trip::What::store || version_[t->store.get()] != 0) no();
+    if (t->what != Iteration::What::store || version_[t->store.get()] != 0) no();
     t->store->reads.push_back(at);
-    return trips.element(t->store->root, at, guarded_ > 0);
+    return iterations.element(t->store->root, at, guarded_ > 0);
   }
 
   T updated(const ir::Op& op) {
     const T t = value(op.operands[0]);
-    if (t->what != Trip::What::store || guarded_ > 0) no();
+    if (t->what != Iteration::What::store || guarded_ > 0) no();
     std::size_t& version = version_[t->store.get()];
     if (t->version != version) no();
     t->store->updates.push_back({op.is(Opcode::add_at_), place(op, op.operands.size() - 1),
-                                 value(op.operands.back()), trips.active()});
+                                 value(op.operands.back()), iterations.active()});
     return store(t->store, ++version);
   }
 
   static T store(const std::shared_ptr<Store>& s, std::size_t version) {
-    auto t = std::make_shared<Trip>();
-    t->what = Trip::What::store;
+    auto t = std::make_shared<Iteration>();
+    t->what = Iteration::What::store;
     t->store = s;
     t->version = version;
     return t;
@@ -245,14 +245,14 @@ class Nest {
       const std::vector<T> all = {condition, value(op.blocks[0]->yields()[i]),
                                   value(op.blocks[1]->yields()[i])};
       for (const T& t : all)
-        if (t->what > Trip::What::reduced && t->what != Trip::What::found) no();
-      made_[op.results[i]] = trips.elementwise(Opcode::select_, op.results[i]->type.element(), all);
+        if (t->what > Iteration::What::reduced && t->what != Iteration::What::found) no();
+      made_[op.results[i]] = iterations.elementwise(Opcode::select_, op.results[i]->type.element(), all);
     }
   }
 
   // ---- loops
 
-  /// By how much a state grows in each trip: it is only added to.
+  /// By how much a state grows in each iteration: it is only added to.
   std::optional<std::int64_t> step(const ir::Op& loop, std::size_t k) {
     const ir::Value* p = loop.blocks[1]->params[k];
     const ir::Op* op = loop.blocks[1]->yields()[k]->def;
@@ -287,7 +287,7 @@ class Nest {
     const auto least = literal_integer(index->down ? index->to : index->from);
     if (!least) no();
     const int letter =
-        index->down ? trips.begin_down(*least, value(index->from)) : trips.begin(*least, value(index->to));
+        index->down ? iterations.begin_down(*least, value(index->from)) : iterations.begin(*least, value(index->to));
     const ir::Block& body = *op.blocks[1];
     const std::size_t n = body.params.size();
     std::vector<T> start;
@@ -298,16 +298,16 @@ class Nest {
       grows[k] = index->state == k ? 1 : step(op, k);
       if (index->down && index->state != k && grows[k]) no();
       if (index->state == k)
-        made_[p] = trips.index(letter);
+        made_[p] = iterations.index(letter);
       else if (const_cast<ir::Block&>(body).yields()[k] == p)
         made_[p] = start[k];
-      else if (grows[k] && trips.is_affine(start[k]))
-        made_[p] = trips.grown(start[k], letter, *grows[k]);
+      else if (grows[k] && iterations.is_affine(start[k]))
+        made_[p] = iterations.grown(start[k], letter, *grows[k]);
       else if (p->type.is_tensor())
-        made_[p] = start[k]->what == Trip::What::store ? start[k] : first_store(start[k]);
+        made_[p] = start[k]->what == Iteration::What::store ? start[k] : first_store(start[k]);
       else {
-        auto t = std::make_shared<Trip>();
-        t->what = Trip::What::state;
+        auto t = std::make_shared<Iteration>();
+        t->what = Iteration::What::state;
         t->state = p;
         t->kind = p->type.element();
         made_[p] = t;
@@ -316,41 +316,41 @@ class Nest {
     block(body);
     std::vector<T> ends;
     for (std::size_t k = 0; k < n; ++k) ends.push_back(value(const_cast<ir::Block&>(body).yields()[k]));
-    std::map<const ir::Value*, T> folded;  // what the best of all trips is, by the state that has it
+    std::map<const ir::Value*, T> folded;  // what the best of all iterations is, by the state that has it
     std::map<const ir::Value*, T> sources;
     for (std::size_t k = 0; k < n; ++k) sources[body.params[k]] = start[k];
     for (std::size_t k = 0; k < n; ++k)
-      if (ends[k]->what == Trip::What::fold) {
+      if (ends[k]->what == Iteration::What::fold) {
         if (ends[k]->state != body.params[k]) no();
-        folded[body.params[k]] = trips.reduced(ends[k]->op, ends[k]->of, letter);
+        folded[body.params[k]] = iterations.reduced(ends[k]->op, ends[k]->of, letter);
       }
     for (std::size_t k = 0; k < n; ++k) {
       const ir::Value* p = body.params[k];
       const T& end = ends[k];
       T& result = made_[op.results[k]];
       if (index->state == k) {
-        const auto end_of_index = trips.end(letter);
-        result = end_of_index ? trips.plain(e.integer(*end_of_index)) : Trips::unknown();
+        const auto end_of_index = iterations.end(letter);
+        result = end_of_index ? iterations.plain(e.integer(*end_of_index)) : Iterations::unknown();
       } else if (const_cast<ir::Block&>(body).yields()[k] == p) {
         result = start[k];
-      } else if (grows[k] && trips.is_affine(start[k])) {
-        result = trips.grown_to_end(start[k], letter, *grows[k]);
-      } else if (end->what == Trip::What::store) {
+      } else if (grows[k] && iterations.is_affine(start[k])) {
+        result = iterations.grown_to_end(start[k], letter, *grows[k]);
+      } else if (end->what == Iteration::What::store) {
         if (end->version != version_[end->store.get()] || end->store != made_[p]->store) no();
         result = end;
-        if (end->store->depth + 1 == trips.depth() && trips.depth() > 1) no();  // an array of a trip
-      } else if (end->what == Trip::What::fold) {
+        if (end->store->depth + 1 == iterations.depth() && iterations.depth() > 1) no();  // an array of an iteration
+      } else if (end->what == Iteration::What::fold) {
         result = joined(start[k], *end, folded[p]);
-      } else if (end->what == Trip::What::place) {
+      } else if (end->what == Iteration::What::place) {
         if (end->state != p || !folded.contains(end->best) || index->down) no();
-        auto t = std::make_shared<Trip>(*end);
+        auto t = std::make_shared<Iteration>(*end);
         t->of = folded[end->best];
         if (is_state(start[k])) {
           if (!is_state(sources[end->best])) no();
           t->state = start[k]->state;
           t->best = sources[end->best]->state;
         } else {
-          t->what = Trip::What::found;
+          t->what = Iteration::What::found;
           if (is_state(sources[end->best])) no();
         }
         result = t;
@@ -358,50 +358,50 @@ class Nest {
         no();
       }
     }
-    trips.finish();
+    iterations.finish();
   }
 
   T first_store(const T& start) {
-    if (start->what != Trip::What::plain) no();
+    if (start->what != Iteration::What::plain) no();
     auto s = std::make_shared<Store>();
     s->root = start->form;
-    s->depth = trips.depth() - 1;
+    s->depth = iterations.depth() - 1;
     version_[s.get()] = 0;
     return store(s, 0);
   }
 
-  /// A fold over all trips, and what it starts with.
-  T joined(const T& start, const Trip& fold, const T& all) {
+  /// A fold over all iterations, and what it starts with.
+  T joined(const T& start, const Iteration& fold, const T& all) {
     if (is_state(start)) {
-      auto t = std::make_shared<Trip>(fold);
+      auto t = std::make_shared<Iteration>(fold);
       t->state = start->state;
       t->of = all;
       return t;
     }
-    if (start->what == Trip::What::fold) {  // of an outer state, after others
+    if (start->what == Iteration::What::fold) {  // of an outer state, after others
       no();
     }
-    if (start->what == Trip::What::plain && start->form.number &&
+    if (start->what == Iteration::What::plain && start->form.number &&
         is_identity(fold.op, all->kind, *start->form.number))
       return all;
     if ((fold.op == Opcode::max_ || fold.op == Opcode::min_ || fold.op == Opcode::imax_ ||
          fold.op == Opcode::imin_) &&
-        trips.is_first(start, all))
+        iterations.is_first(start, all))
       return all;
-    return trips.elementwise(fold.op, all->kind, {start, all});
+    return iterations.elementwise(fold.op, all->kind, {start, all});
   }
 
-  // ---- tensors that trips set elements of
+  // ---- tensors that iterations set elements of
 
   Form stored(Store& s, const ir::Type& type) {
     for (const auto& read : s.reads)
       for (const Update& u : s.updates)
-        if (!trips.same(read, u.at) || !trips.injective(u)) no();
+        if (!iterations.same(read, u.at) || !iterations.injective(u)) no();
     if (s.updates.size() > 1 && !std::ranges::all_of(s.updates, &Update::adds)) no();
     Form f = s.root;
     for (const Update& u : s.updates) {
-      if (!u.adds && !trips.injective(u)) no();
-      f = trips.with(f, u, type);
+      if (!u.adds && !iterations.injective(u)) no();
+      f = iterations.with(f, u, type);
     }
     return f;
   }

@@ -116,7 +116,7 @@ struct Size {
 using Sizes = std::vector<Size>;
 
 /// A value of the program as the graph has it: `name`, which may have to be repeated to be of the sizes that
-/// it stands for (as operators do by themselves element by element).
+/// it represents (as operators do by themselves element by element).
 struct Form {
   std::string name;
   ir::Kind kind = ir::Kind::f32;
@@ -192,7 +192,7 @@ struct Counting {
   bool down = false;  ///< from `from` down to above `to`
 };
 std::optional<Counting> counting(const ir::Op& loop);
-/// A loop as operators on whole tensors; false where its trips depend on each other.
+/// A loop as operators on whole tensors; false where its iterations depend on each other.
 bool write_as_tensors(Exporter& e, const ir::Op& loop);
 
 /// A convolution, its transpose or a sum over windows, as an operator of its own (export_window.cpp); false

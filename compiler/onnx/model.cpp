@@ -209,7 +209,7 @@ struct Checker {
                ", which nothing defines");
       Names seen;
       for (const Attribute& a : n.attributes) {
-        if (!seen.insert(a.name).second) fail(n.label() + ": attribute " + quoted(a.name) + " stands twice");
+        if (!seen.insert(a.name).second) fail(n.label() + ": attribute " + quoted(a.name) + " occurs twice");
         if (!a.reference.empty() && !in_function)
           fail(n.label() + ": attribute " + quoted(a.name) +
                ": expected a value, got a reference to attribute " + quoted(a.reference) +

@@ -57,14 +57,14 @@ struct ValueInfo {
 struct Graph;
 using GraphPointer = std::shared_ptr<const Graph>;
 
-/// An attribute of a node: a name, and what stands in it.
+/// An attribute of a node: a name, and what is in it.
 struct Attribute {
   using Content = std::variant<double, std::int64_t, std::string, Value, GraphPointer, std::vector<double>,
                                std::vector<std::int64_t>, std::vector<std::string>, std::vector<Value>,
                                std::vector<GraphPointer>>;
   std::string name;
   Content content;
-  std::string reference = {};  ///< in a function: the attribute of the call that it stands for
+  std::string reference = {};  ///< in a function: the attribute of the call that it represents
   int declared = 0;  ///< the AttributeProto.AttributeType that the file gives; for a reference all there is
 };
 
@@ -79,7 +79,7 @@ struct Node {
 
   /// The attribute, or null.
   const Attribute* find(std::string_view attribute) const;
-  /// "node 'conv1' (Conv)"; of a node without a name its first output stands for it.
+  /// "node 'conv1' (Conv)"; of a node without a name its first output represents it.
   std::string label() const;
 };
 
@@ -92,13 +92,13 @@ struct Initialiser {
 struct Graph {
   std::string name;
   std::vector<Node> nodes;        ///< in an order in which they can be computed
-  std::vector<ValueInfo> inputs;  ///< those that initialisers stand for among them
+  std::vector<ValueInfo> inputs;  ///< those that initialisers represent among them
   std::vector<ValueInfo> outputs;
   std::vector<ValueInfo> values;  ///< what the file says of others
   std::vector<Initialiser> initialisers;
 
   const Initialiser* initialiser(std::string_view name) const;
-  /// The inputs for which no initialiser stands: what a caller gives.
+  /// The inputs for which no initialiser is: what a caller gives.
   std::vector<ValueInfo> arguments() const;
 };
 
@@ -138,7 +138,7 @@ bool is_unsupported(const Error& e);
 
 /// Reads a file. Tensors that it keeps in other files are read from its folder.
 Model load(const std::filesystem::path& path);
-/// The same from memory. `name` stands in messages; `folder` is where tensors in other files lie (empty: none
+/// The same from memory. `name` is in messages; `folder` is where tensors in other files lie (empty: none
 /// may).
 Model parse(std::span<const std::byte> bytes, const std::string& name,
             const std::filesystem::path& folder = {});

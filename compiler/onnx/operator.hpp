@@ -65,7 +65,7 @@ struct Term {
 
   Structure structure = Structure::none;
   Element element = Element::undefined;
-  Datum datum;                     ///< empty while nobody needed more than the elements
+  Datum datum;                     ///< empty while nothing needed more than the elements
   std::optional<Datums> elements;  ///< one by one, of a tensor of this shape:
   Sizes shape;
   std::shared_ptr<const Value>
@@ -234,7 +234,7 @@ struct Execution {
   std::uint64_t random = 0;  ///< random operators so far
   Half half = Half::wide;
 
-  std::string place;                ///< stands for the file in the places of operations
+  std::string place;                ///< represents the file in the places of operations
   std::vector<std::string> labels;  ///< of the nodes, by number
 
   explicit Execution(const Model& m);

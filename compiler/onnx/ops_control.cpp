@@ -73,10 +73,10 @@ Datum with_row(const Call& c, const Datum& t, const Datum& i, const Datum& y) {
   })[0];
 }
 
-/// A loop over graphs: how often at most, its state, and what it keeps of every trip.
+/// A loop over graphs: how often at most, its state, and what it keeps of every iteration.
 struct Repetition {
   const Call& c;
-  std::optional<Datum> trips;  ///< none: until the condition fails
+  std::optional<Datum> iterations;  ///< none: until the condition fails
   std::function<Terms(const Datum& i, const Term& condition, const Terms& state)>
       body;  ///< condition, state, kept
   Terms state;
@@ -98,16 +98,16 @@ struct Repetition {
              std::to_string(results.size()));
   }
 
-  /// Trip by trip, where all that decides is known.
+  /// Iteration by iteration, where all that decides is known.
   End unrolled() const {
     End end{state, {}, {}};
     std::vector<Datums> rows(kept);
     end.kept_elements.assign(kept, Element::float32);
     Term now = condition;
     for (std::int64_t i = 0;; ++i) {
-      if (trips) {
-        const Datum& n = core::strip(*trips);
-        if (!n.is_literal()) c.integers(c.term(0), "a number of trips");
+      if (iterations) {
+        const Datum& n = core::strip(*iterations);
+        if (!n.is_literal()) c.integers(c.term(0), "a number of iterations");
         if (i >= n.i()) break;
       }
       const Datum go = core::strip(truth(c, now));
@@ -123,7 +123,7 @@ struct Repetition {
       for (std::size_t k = 0; k < state.size(); ++k) end.state[k] = results[1 + k];
       for (std::size_t k = 0; k < kept; ++k) {
         const Term& y = results[1 + state.size() + k];
-        if (!y.is_tensor()) c.fail("expected tensors as outputs of every trip, got a sequence");
+        if (!y.is_tensor()) c.fail("expected tensors as outputs of every iteration, got a sequence");
         end.kept_elements[k] = y.element;
         rows[k].push_back(as_row(c, c.datum(y)));
       }
@@ -135,7 +135,7 @@ struct Repetition {
   }
 
   struct Facts {
-    std::vector<ir::Type> kept;  ///< of one trip
+    std::vector<ir::Type> kept;  ///< of one iteration
     std::vector<Element> elements;
     bool always = false;  ///< the condition that the body computes is true, or the one it was given
   };
@@ -151,8 +151,8 @@ struct Repetition {
     return core::detail::loop(
         std::move(start),
         [&](const Datums& s) {
-          if (!trips) return s[1];
-          const Datum more = c.b.less(s[0], *trips);
+          if (!iterations) return s[1];
+          const Datum more = c.b.less(s[0], *iterations);
           return conditional || !condition.literal() ? c.op(Opcode::land_, more, s[1]) : more;
         },
         [&](const Datums& s) {
@@ -201,15 +201,15 @@ struct Repetition {
       const core::Staging::Attempt attempt(*staging);
       staged({}, {}, &facts);
     }
-    // Rows whose sizes nobody knows: the trips are written out, each with its own.
+    // Rows whose sizes is not known: the iterations are written out, each with its own.
     for (const ir::Type& t : facts.kept)
       if (t.is_tensor() && std::ranges::count(t.dims(), ir::dynamic) > 0) return unrolled();
     const bool counted =
-        trips &&
+        iterations &&
         (!conditional || (facts.always && condition.literal() && core::strip(truth(c, condition)).b()));
     Datums rows;
     for (const ir::Type& t : facts.kept) {
-      Indices sizes = {counted ? c.op(Opcode::imax_, *trips, c.integer(0)) : c.integer(0)};
+      Indices sizes = {counted ? c.op(Opcode::imax_, *iterations, c.integer(0)) : c.integer(0)};
       if (t.is_tensor())
         for (const std::int64_t d : t.dims()) sizes.push_back(c.integer(d));
       rows.push_back(c.b.fill(Datum::zero(ir::Type(t.element())), sizes));
@@ -266,10 +266,10 @@ Terms if_else(const Call& c) {
 Terms loop(const Call& c) {
   const Graph& body = c.graph_attribute("body");
   if (c.in.size() < 2)
-    c.fail("expected a number of trips and a condition, either of which may be empty, got " +
+    c.fail("expected a number of iterations and a condition, either of which may be empty, got " +
            std::to_string(c.in.size()) + " operands");
   Repetition r{c, {}, {}, {}, {}, 0, true};
-  if (c.has(0)) r.trips = c.reshape(c.cast(c[0], ir::Kind::i64), {});
+  if (c.has(0)) r.iterations = c.reshape(c.cast(c[0], ir::Kind::i64), {});
   const Datum yes = Datum::integer(1, ir::Bool);
   r.condition = c.has(1) ? c.in[1] : Term::tensor(yes, Element::boolean);
   r.state.assign(c.in.begin() + 2, c.in.end());

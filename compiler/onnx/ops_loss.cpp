@@ -20,7 +20,7 @@ Datum likelihood_loss(const Call& c, const Datum& x) {
   const Datum zero = Datum::zero(ir::Type(k)), one = Datum::number(1, ir::Type(k));
   const auto label = [&](const Indices& at) { return c.b.get(labels, at); };
   const auto counts = [&](const Indices& at) { return c.op(Opcode::ne_, label(at), ignored); };
-  // An ignored label need not be one: the first class stands for it.
+  // An ignored label need not be one: the first class represents it.
   const auto place = [&](const Indices& at) {
     return ignores ? c.b.select(counts(at), label(at), c.integer(0)) : label(at);
   };

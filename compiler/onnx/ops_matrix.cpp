@@ -78,7 +78,7 @@ Terms einsum(const Call& c) {
   const auto fail = [&] {
     c.fail("attribute 'equation': expected letters, ',', '...' and '->', got '" + equation + "'");
   };
-  // One of the library's letters for each letter, and for each dimension that "..." stands for.
+  // One of the library's letters for each letter, and for each dimension that "..." represents.
   std::string used;
   const auto own = [&](char ch) {
     std::size_t at = used.find(ch);
@@ -99,7 +99,7 @@ Terms einsum(const Call& c) {
       many = std::max(many, c.rank(i) - static_cast<int>(named(operands[i])));
   std::string dots;
   for (int d = 0; d < many; ++d) dots += static_cast<char>('0' + d);  // names that no equation has
-  if (many > 9) c.unsupported("equations of which '...' stands for more than 9 dimensions");
+  if (many > 9) c.unsupported("equations of which '...' is more than 9 dimensions");
   const auto translated = [&](const std::string& text, int count) {
     std::string out;
     for (std::size_t k = 0; k < text.size(); ++k) {
@@ -125,7 +125,7 @@ Terms einsum(const Call& c) {
     text += (i > 0 ? "," : "") + translated(operands[i], count);
     in.push_back(c[i]);
   }
-  if (!result) {  // "..." and the letters that stand once, by the alphabet
+  if (!result) {  // "..." and the letters that are once, by the alphabet
     std::string all, once;
     for (const std::string& o : operands) all += o;
     for (const char ch : all)

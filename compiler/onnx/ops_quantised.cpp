@@ -1,4 +1,4 @@
-// Quantised numbers: integers q that stand for (q - zero point) scale, and products of them.
+// Quantised numbers: integers q that represent (q - zero point) scale, and products of them.
 #include "lantern/compiler/onnx/quantised.hpp"
 #include "lantern/compiler/onnx/rules.hpp"
 #include "lantern/compiler/onnx/window.hpp"

@@ -132,7 +132,7 @@ struct Recurrent {
   /// a [n,k] times the transpose of b [m,k].
   Datum times(const Datum& a, const Datum& b) const { return c.b.einsum("ik,jk->ij", {a, b}); }
 
-  /// Where trip t of a direction reads and writes along the sequence of example n.
+  /// Where iteration t of a direction reads and writes along the sequence of example n.
   Datum turned(const Datum& all) const {
     return c.b.tabulate(all.type().element(), c.sizes(all), [&](const Indices& at) {
       const Datum end = lengths ? c.b.get(*lengths, {at[1]}) : length;

@@ -229,7 +229,7 @@ Terms reshape(const Call& c) {
     } else if (n == 0 && !zero_is_zero) {
       if (i >= own.size())
         c.fail("expected a size for dimension " + std::to_string(i) +
-               ", got 0, which stands for one that the operand has not");
+               ", got 0, which refers to a dimension that the operand lacks");
       sizes[i] = own[i];
     } else if (n == -1) {
       if (open) c.fail("expected at most one size that is left open, got two of -1");

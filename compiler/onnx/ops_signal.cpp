@@ -36,7 +36,7 @@ Terms cosine_window(const Call& c, double a0, double a1, double a2) {
 /// The transform along dimension `axis` of a tensor whose last dimension is a real part and, if it has 2, an
 /// imaginary one: a product with the cosines and sines of all frequencies. `length`: elements that are
 /// transformed, with zeros. Of one side: the frequencies from 0 to half of them, or, the other way, a real
-/// signal of those, which stand for the others as well.
+/// signal of those, which represent the others as well.
 Datum transformed(const Call& c, const Datum& x, int axis, const Datum& length, bool inverse, bool onesided) {
   const int rank = x.type().rank();
   const ir::Kind k = x.type().element();

@@ -227,7 +227,7 @@ struct Tables {
     return at;
   }
 
-  /// Whether each feature can stand for two, of which the second has a number that says yes for a NaN: where
+  /// Whether each feature can represent two, of which the second has a number that says yes for a NaN: where
   /// one comparison by order serves all nodes, with finite numbers.
   bool paired() const {
     bool any = false;

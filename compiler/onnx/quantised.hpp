@@ -1,4 +1,4 @@
-// Quantised numbers, as operators share them: integers q that stand for (q - zero point) scale.
+// Quantised numbers, as operators share them: integers q that represent (q - zero point) scale.
 #pragma once
 
 #include "lantern/compiler/onnx/operator.hpp"

@@ -66,7 +66,7 @@ std::size_t bytes_in_file(Element e, std::size_t count);
 ir::Kind kind_of(Element e);
 bool is_supported(Element e);
 
-/// The element type that a C++ type stands for.
+/// The element type that a C++ type represents.
 template <class T>
 concept HostElement = std::same_as<T, bool> || std::same_as<T, std::int32_t> ||
                       std::same_as<T, std::int64_t> || std::same_as<T, float> || std::same_as<T, double>;

@@ -20,7 +20,7 @@ struct Window {
   Sizes stride, dilation, before, after;
 
   bool symmetric() const;
-  /// At how many places it stands; `ceil`: also where it reaches over the end.
+  /// At how many places it is; `ceil`: also where it reaches over the end.
   Indices places(const Datum& x, bool ceil) const;
   /// Whether the last place is known to end where the operand with its pads does, so that `ceil` adds none.
   bool ends_within(const Datum& x) const;

@@ -56,9 +56,9 @@ bool packed(const PipelineOptions& options) {
   return (options.vector_lanes > 0 || options.device) && options.reassociate;
 }
 
-// Phase by phase; above each pass, why it stands there. Derivatives have been made before, while the program was
+// Phase by phase; above each pass, why it is there. Derivatives have been made before, while the program was
 // staged, each brought to direct style by unwind if it is differentiated again. Which form each phase needs and gives
-// stands below, where it is checked.
+// is below, where it is checked.
 constexpr std::array all_passes{
     // Canonical (canonical/). Needs a graph as it was staged or differentiated, with continuations or
     // without; gives one form for each thing: loops that count are FOR, small tensors are numbers.
@@ -71,7 +71,7 @@ constexpr std::array all_passes{
 
     // Direct style (direct/). Needs what a derivative's handler has written, in continuation-passing style;
     // gives functions without continuations and cells: adjoints are values, and what the backward part needs
-    // of the forward part is at hand or on a tape.
+    // of the forward part is available or on a tape.
     //
     // before unwind, to which each continuation that is left is a join, a loop or a function
     Pass{"contify", "continuations that are called once become code", plain<contify>},
@@ -87,88 +87,88 @@ constexpr std::array all_passes{
     // what is simplified shares loops best; everything below is about loops, whoever wrote them
     Pass{"lower", "tensor operations become loops, those over one index space together",
          [](ir::Module& m, const PipelineOptions& options) {
-           invariant_integers(m);  // sizes are at hand where what is saved in loops is used again
+           invariant_integers(m);  // sizes are available where what is saved in loops is used again
            if (lower(m, {.packed = packed(options), .keep_sums = true, .merge = !options.device,
                         .reassociate = options.reassociate}))
              simplify(m);
          }},
-    // before all that asks what is in a trip: the trips of an inner loop that is none
-    Pass{"full_unrolling", "inner loops of a few trips are written out", plain<full_unrolling>},
-    // before passes ask what a trip changes: zeros for adjoints that are done with are no change
-    Pass{"dead_stores", "elements that nobody reads again are not written", plain<dead_stores>},
+    // before all that asks what is in an iteration: the iterations of an inner loop that is none
+    Pass{"full_unrolling", "inner loops of a few iterations are written out", plain<full_unrolling>},
+    // before passes ask what an iteration changes: zeros for adjoints that are done with are no change
+    Pass{"dead_stores", "elements that are not read again are not written", plain<dead_stores>},
     // while loops stand as the program has them: those below fuse them and move parts of them
     Pass{"raise", "loops that add up products of matrices become one product",
          [](ir::Module& m, const PipelineOptions& options) {
            if (!packed(options)) return;
-           store_forwarding(m);    // what a trip stores and adds back is no change
-           invariant_integers(m);  // numbers of trips are known before the loops
+           store_forwarding(m);    // what an iteration stores and adds back is no change
+           invariant_integers(m);  // numbers of iterations are known before the loops
            raise_products(m);
          }},
-    // before passes ask what a trip reads: of a tensor as the trip found it
+    // before passes ask what an iteration reads: of a tensor as the iteration found it
     Pass{"reads_first", "elements of a tensor are read before it is changed", plain<reads_first>},
     // before register_promotion, which makes a number of the element that the inner loop adds to now
     Pass{"loop_interchange",
          "of two loops the one that a sum goes through becomes the inner one, where that avoids leaps",
          plain<loop_interchange>},
-    // before loops are compared: what they still do to tensors differs from trip to trip
-    Pass{"register_promotion", "an element that a loop works on trip after trip becomes a number",
+    // before loops are compared: what they still do to tensors differs from iteration to iteration
+    Pass{"register_promotion", "an element that a loop works on iteration after iteration becomes a number",
          plain<register_promotion>},
-    // once trips do no more to tensors than they must
-    Pass{"loop_fusion", "a loop joins the one before that makes what it reads in the same trip",
+    // once iterations do no more to tensors than they must
+    Pass{"loop_fusion", "a loop joins the one before that makes what it reads in the same iteration",
          plain<loop_fusion>},
-    // after loop_fusion: what lay between two loops is of one trip alone, now that they are one
-    Pass{"array_contraction", "an array of which trips use own elements only becomes numbers of the trip",
+    // after loop_fusion: what lay between two loops is of one iteration alone, now that they are one
+    Pass{"array_contraction", "an array of which iterations use own elements only becomes numbers of the iteration",
          plain<array_contraction>},
     // of the numbers that now stand in place of elements
-    Pass{"retiming", "sums at the start of a trip join the products at the end of the trip before",
+    Pass{"retiming", "sums at the start of an iteration join the products at the end of the iteration before",
          plain<retiming>},
     // before loops are split: one table serves all parts
-    Pass{"invariant_tables", "what inner loops compute anew in every trip of an outer one is computed once",
+    Pass{"invariant_tables", "what inner loops compute anew in every iteration of an outer one is computed once",
          plain<invariant_tables>},
-    // before scatter_to_gather, which looks at what each trip adds to which element
+    // before scatter_to_gather, which looks at what each iteration adds to which element
     Pass{"store_forwarding", "several updates of one element become one", plain<store_forwarding>},
-    // before scatter_to_gather: trips that ask where they are have no common sum
-    Pass{"index_set_splitting", "a loop whose trips ask where they are becomes one loop for each answer",
+    // before scatter_to_gather: iterations that ask where they are have no common sum
+    Pass{"index_set_splitting", "a loop whose iterations ask where they are becomes one loop for each answer",
          plain<index_set_splitting>},
-    // once a part's trips all do the same
+    // once a part's iterations all do the same
     Pass{"scatter_to_gather",
-         "loops whose trips add to neighbouring elements become loops that sum for each element",
+         "loops whose iterations add to neighbouring elements become loops that sum for each element",
          plain<scatter_to_gather>},
     // after scatter_to_gather: these sums are what lower has left for it
     Pass{"join_sums", "sums of what loops have made become loops",
          [](ir::Module& m, const PipelineOptions& options) {
            lower(m, {.packed = packed(options), .merge = !options.device, .reassociate = options.reassociate});
          }},
-    // before trips are shared out: then they have no arrays of their own
-    Pass{"deforestation", "what trips make for rows of their own is made there", plain<deforestation>},
+    // before iterations are shared out: then they have no arrays of their own
+    Pass{"deforestation", "what iterations make for rows of their own is made there", plain<deforestation>},
     // when it is settled which loops write what
     Pass{"dead_fills", "tensors that a loop writes from end to end start without values", plain<dead_fills>},
-    // when no pass asks for independent trips any more but to share them out
-    Pass{"own_reads", "loops whose trips read what later ones change work in one memory",
+    // when no pass asks for independent iterations any more but to share them out
+    Pass{"own_reads", "loops whose iterations read what later ones change work in one memory",
          [](ir::Module& m, const PipelineOptions& options) {
            if (options.threads <= 1 && !options.device) own_reads(m);
          },
          true},
     // when bounds and indices are settled: printers check before a loop those that are known there
-    Pass{"invariant_integers", "integers that are the same in all trips are computed before the loop",
+    Pass{"invariant_integers", "integers that are the same in all iterations are computed before the loop",
          plain<invariant_integers>},
 
-    // Schedule (schedule/). Needs loops over elements; gives the same loops for the machine at hand: ranges
-    // of trips for its threads, lanes for its vectors. Kernels of a GPU are parallel loops as they stand.
+    // Schedule (schedule/). Needs loops over elements; gives the same loops for the target machine: ranges
+    // of iterations for its threads, lanes for its vectors. Kernels of a GPU are parallel loops as they are.
     //
     // all below, and the printers of kernels, ask loops whether they are
-    Pass{"parallel", "loops whose trips may run in any order say so",
+    Pass{"parallel", "loops whose iterations may run in any order say so",
          [](ir::Module& m, const PipelineOptions& options) { parallel(m, options.reassociate); }},
     // outermost first: what a thread has runs in lanes
-    Pass{"threads", "the trips of parallel loops are shared out to threads",
+    Pass{"threads", "the iterations of parallel loops are shared out to threads",
          [](ir::Module& m, const PipelineOptions& options) {
-           share_out(m, options.threads, options.vector_lanes, options.reassociate);
+           parallelise(m, options.threads, options.vector_lanes, options.reassociate);
            lower(m, {.packed = packed(options),
                      .reassociate = options.reassociate});  // sums of what the threads have
          },
          false, true},
     // before what is done for vectors
-    Pass{"vectorise", "independent trips of a loop run at once, one in each lane of a vector",
+    Pass{"vectorise", "independent iterations of a loop run at once, one in each lane of a vector",
          [](ir::Module& m, const PipelineOptions& options) {
            vectorise(m, options.vector_lanes, options.reassociate);
          },
@@ -186,9 +186,9 @@ constexpr std::array all_passes{
     // Memory (memory/). Needs the operations in their final order; gives each the memory that it may work in,
     // and tapes and functions as they are printed. Nothing that changes the order of uses may follow.
     //
-    // marks hold for the order of uses as it stands
-    Pass{"inplace", "updates of tensors nobody else sees reuse their memory", plain<inplace>},
-    // while what is saved together stands in one block
+    // marks hold for the order of uses as it is
+    Pass{"inplace", "updates of tensors that nothing else reads reuse their memory", plain<inplace>},
+    // while what is saved together is in one block
     Pass{"tape_coalescing", "values that are saved together lie on one tape", plain<tape_coalescing>},
     // only now is it known how long blocks are
     Pass{"outline", "long blocks become calls of functions that compilers can handle", plain<outline>},
@@ -270,7 +270,7 @@ void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   check_names(options.disabled);
   if (options.opt_level <= 0) {
     for (ir::Function* f : module.functions()) guard_zeros(*f);
-    keep_shape_checks(module);  // what nobody needs is not printed
+    keep_shape_checks(module);  // what nothing needs is not printed
     lower(module, {.fuse = false});
     parallel(module, options.reassociate);  // a GPU runs nothing else
     if (options.check_values) value_checks(module);

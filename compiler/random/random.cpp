@@ -64,7 +64,7 @@ Datum draw(Law law, const Datum& key, const Datum& place, ir::Kind element, cons
   const Datum exponential = b.unary(Opcode::neg_, b.unary(Opcode::log1p_, b.unary(Opcode::neg_, u)));
   if (law == Law::exponential) return exponential;
   if (law == Law::gumbel) {
-    // Never of 0, whose logarithm is infinite: the smallest there is stands for it.
+    // Never of 0, whose logarithm is infinite: the smallest there is represents it.
     const Datum least = constant(element == ir::Kind::f32 ? 0x1p-25 : 0x1p-54, element);
     return b.unary(Opcode::neg_, b.unary(Opcode::log_, b.binary(Opcode::max_, exponential, least)));
   }

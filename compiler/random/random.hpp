@@ -21,7 +21,7 @@ namespace lantern::core::random {
 using Key = Rep<std::int64_t>;
 
 namespace detail {
-/// Four words of 32 bits, as i64, of the block with this number. `domain` keeps draws, splits and folds apart.
+/// Four words of 32 bits, as i64, of the block with this number. `domain` keeps draws, splits and folds separate.
 std::array<Datum, 4> philox(const Datum& key, const Datum& block, std::int64_t domain, const Location& loc);
 /// The same from a counter and a key of words, for those who know the generator.
 std::array<Datum, 4> philox(std::array<Datum, 4> counter, std::array<Datum, 2> key, const Location& loc);

@@ -69,15 +69,15 @@ class SymmetricSolve : public std::enable_shared_from_this<SymmetricSolve<E>> {
     const auto [w, r, p, rr, k] = WHILE(
         std::tuple(zeros_like(b), b, b, dot(b, b), Count(0)),
         [&](const Vector<E>&, const Vector<E>&, const Vector<E>&, const Number<E>& square,
-            const Count& trips) { return both(square > least, trips < 10 * b.dim(0)); },
+            const Count& iterations) { return both(square > least, iterations < 10 * b.dim(0)); },
         [&](const Vector<E>& x, const Vector<E>& residual, const Vector<E>& direction,
-            const Number<E>& square, const Count& trips) {
+            const Number<E>& square, const Count& iterations) {
           const Vector<E> image(apply_.run(with_unknown(direction.datum(), at))[0]);
           const Number<E> step = square / dot(direction, image);
           const Vector<E> next = residual - step * image;
           const Number<E> next_square = dot(next, next);
           return std::tuple(x + step * direction, next, next + next_square / square * direction, next_square,
-                            trips + 1);
+                            iterations + 1);
         });
     return w;
   }

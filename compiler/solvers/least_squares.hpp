@@ -52,13 +52,13 @@ struct FitState {
   Vector<E> x;
   NormalEquations<E> model;
   Number<E> damping, factor;
-  Count trips;
+  Count iterations;
   Truth converged, on;
 };
 
 template <FloatElement E>
 Datums searched(const FitState<E>& s) {
-  return {s.x.datum(), s.trips.datum(), s.converged.datum()};
+  return {s.x.datum(), s.iterations.datum(), s.converged.datum()};
 }
 
 /// (x, iterations, converged) from (x0, arguments...): Newton's method without second derivatives of r, each
@@ -76,7 +76,7 @@ Datums gauss_newton(const Program& residuals, const Datums& in, const FitOptions
   const Vector<E> x0(in[0]);
   return searched<E>(WHILE(
       FitState<E>{x0, model(x0), Number<E>(0.0), Number<E>(0.0), Count(0), Truth(false), Truth(true)},
-      [&](const FitState<E>& s) { return both(s.on, s.trips < options.iterations); },
+      [&](const FitState<E>& s) { return both(s.on, s.iterations < options.iterations); },
       [&](const FitState<E>& s) {
         const Vector<E> step(solve(s.model.square.datum(), s.model.gradient.datum(), loc));
         const Truth usable = finite(norm(step)), small = norm(step) <= options.tolerance * (1.0 + norm(s.x));
@@ -94,9 +94,9 @@ Datums gauss_newton(const Program& residuals, const Datums& in, const FitOptions
         const Vector<E> next = s.x - share * step;
         return IF(
             both(usable, trials < 40),
-            [&] { return FitState<E>{next, model(next), s.damping, s.factor, s.trips + 1, small, !small}; },
+            [&] { return FitState<E>{next, model(next), s.damping, s.factor, s.iterations + 1, small, !small}; },
             [&] {
-              return FitState<E>{s.x, s.model, s.damping, s.factor, s.trips + 1, Truth(false), Truth(false)};
+              return FitState<E>{s.x, s.model, s.damping, s.factor, s.iterations + 1, Truth(false), Truth(false)};
             });
       }));
 }
@@ -115,7 +115,7 @@ Datums levenberg_marquardt(const Program& residuals, const Datums& in, const Fit
       0, n, Number<E>(0.0), [&](const Count& i, const Number<E>& m) { return max(m, first.square(i, i)); });
   return searched<E>(WHILE(
       FitState<E>{x0, first, options.damping * largest, Number<E>(2.0), Count(0), Truth(false), Truth(true)},
-      [&](const FitState<E>& s) { return both(s.on, s.trips < options.iterations); },
+      [&](const FitState<E>& s) { return both(s.on, s.iterations < options.iterations); },
       [&](const FitState<E>& s) {
         const Matrix<E> damped = FOR(0, n, s.model.square, [&](const Count& i, const Matrix<E>& m) {
           return m.set(i, i, m(i, i) + s.damping);
@@ -134,7 +134,7 @@ Datums levenberg_marquardt(const Program& residuals, const Datums& in, const Fit
             both(usable, ratio > 0.0),
             [&] {
               const Number<E> damping = s.damping * max(1.0 / 3, 1.0 - bend * bend * bend);
-              return FitState<E>{s.x + step, there, damping, Number<E>(2.0), s.trips + 1, small, !small};
+              return FitState<E>{s.x + step, there, damping, Number<E>(2.0), s.iterations + 1, small, !small};
             },
             [&] {
               const Truth end = both(usable, small);
@@ -142,7 +142,7 @@ Datums levenberg_marquardt(const Program& residuals, const Datums& in, const Fit
                                  s.model,
                                  select(s.damping > 0.0, s.damping * s.factor, Number<E>(1e-12)),
                                  2.0 * s.factor,
-                                 s.trips + 1,
+                                 s.iterations + 1,
                                  end,
                                  both(!end, finite(s.damping))};
             });

@@ -76,24 +76,24 @@ std::pair<Place<E>, Truth> line_search(const Objective<E>& f, const Place<E>& fr
   struct Search {
     Number<E> low, high, share;
     Place<E> there;
-    Count trips;
+    Count iterations;
     Truth found;
   };
   const auto judged = [&](const Number<E>& low, const Number<E>& high, const Number<E>& share,
-                          const Count& trips) {
+                          const Count& iterations) {
     const Place<E> p = f.at(from.x + share * direction);
     const Truth lower = p.value <= from.value + 1e-4 * share * slope + rounding<E> * abs(from.value);
     const Truth flatter = dot(p.gradient, direction) >= 0.9 * slope;
-    return Search{select(lower, share, low), select(lower, high, share), share, p, trips,
+    return Search{select(lower, share, low), select(lower, high, share), share, p, iterations,
                   both(lower, flatter)};
   };
   const Number<E> endless(std::numeric_limits<E>::infinity());
   const Search done = WHILE(
       judged(Number<E>(0.0), endless, first, Count(0)),
-      [](const Search& s) { return both(!s.found, s.trips < 60); },
+      [](const Search& s) { return both(!s.found, s.iterations < 60); },
       [&](const Search& s) {
         const Number<E> share = select(finite(s.high), 0.5 * (s.low + s.high), 2.0 * s.low);
-        return judged(s.low, s.high, share, s.trips + 1);
+        return judged(s.low, s.high, share, s.iterations + 1);
       });
   return {done.there, done.found};
 }
@@ -143,7 +143,7 @@ Datums lbfgs(const Program& f, const Datums& in, const MinimiseOptions& options,
   struct State {
     Place<E> now;
     History<E> history;
-    Count trips;
+    Count iterations;
     Truth on;
   };
   const Vector<E> x0(in[0]);
@@ -151,7 +151,7 @@ Datums lbfgs(const Program& f, const Datums& in, const MinimiseOptions& options,
   const Matrix<E> empty(fill(Number<E>(0.0), options.history, x0.dim(0)).datum());
   const State done = WHILE(
       State{first, {empty, empty, Count(0)}, Count(0), !at_rest(first, options)},
-      [&](const State& s) { return both(s.on, s.trips < options.iterations); },
+      [&](const State& s) { return both(s.on, s.iterations < options.iterations); },
       [&](const State& s) {
         const Vector<E> direction = quasi_newton_direction(s.history, s.now.gradient, options.history);
         const Number<E> share =
@@ -170,13 +170,13 @@ Datums lbfgs(const Program& f, const Datums& in, const MinimiseOptions& options,
         return IF(
             found,
             [&, there = next] {
-              return State{there, history, s.trips + 1, !at_rest(there, options)};
+              return State{there, history, s.iterations + 1, !at_rest(there, options)};
             },
             [&] {
-              return State{s.now, history, s.trips + 1, Truth(false)};
+              return State{s.now, history, s.iterations + 1, Truth(false)};
             });
       });
-  return {done.now.x.datum(), done.trips.datum(), at_rest(done.now, options).datum()};
+  return {done.now.x.datum(), done.iterations.datum(), at_rest(done.now, options).datum()};
 }
 
 /// A direction p with H p = -g, as exactly as pays, or one in which f is not convex: Nocedal & Wright,
@@ -186,7 +186,7 @@ Vector<E> truncated_newton_direction(const Objective<E>& f, const Place<E>& now)
   struct State {
     Vector<E> p, residual, direction;
     Number<E> square;
-    Count trips;
+    Count iterations;
     Truth on;
   };
   const Number<E> size = norm(now.gradient), enough = min(0.5, sqrt(size)) * size;
@@ -194,7 +194,7 @@ Vector<E> truncated_newton_direction(const Objective<E>& f, const Place<E>& now)
   const State done = WHILE(
       State{zeros_like(minus), now.gradient, minus, dot(minus, minus), Count(0), Truth(true)},
       [&](const State& s) {
-        return both(both(s.on, sqrt(s.square) > enough), s.trips < 2 * minus.dim(0) + 10);
+        return both(both(s.on, sqrt(s.square) > enough), s.iterations < 2 * minus.dim(0) + 10);
       },
       [&](const State& s) {
         const Vector<E> image = f.hessian_times(now.x, s.direction);
@@ -209,13 +209,13 @@ Vector<E> truncated_newton_direction(const Objective<E>& f, const Place<E>& now)
                            residual,
                            square / s.square * s.direction - residual,
                            square,
-                           s.trips + 1,
+                           s.iterations + 1,
                            Truth(true)};
             },
             [&] {
               const Vector<E> p = IF(
-                  s.trips == 0, [&] { return Vector<E>(minus); }, [&] { return Vector<E>(s.p); });
-              return State{p, s.residual, s.direction, s.square, s.trips + 1, Truth(false)};
+                  s.iterations == 0, [&] { return Vector<E>(minus); }, [&] { return Vector<E>(s.p); });
+              return State{p, s.residual, s.direction, s.square, s.iterations + 1, Truth(false)};
             });
       });
   return done.p;
@@ -226,26 +226,26 @@ Datums newton_cg(const Program& f, const Datums& in, const MinimiseOptions& opti
   const Objective<E> objective(f, core::ad::slice(in, 1, in.size()), loc);
   struct State {
     Place<E> now;
-    Count trips;
+    Count iterations;
     Truth on;
   };
   const Place<E> first = objective.at(Vector<E>(in[0]));
   const State done = WHILE(
       State{first, Count(0), !at_rest(first, options)},
-      [&](const State& s) { return both(s.on, s.trips < options.iterations); },
+      [&](const State& s) { return both(s.on, s.iterations < options.iterations); },
       [&](const State& s) {
         const Vector<E> direction = truncated_newton_direction(objective, s.now);
         const auto [next, found] = line_search(objective, s.now, direction, Number<E>(1.0));
         return IF(
             found,
             [&, there = next] {
-              return State{there, s.trips + 1, !at_rest(there, options)};
+              return State{there, s.iterations + 1, !at_rest(there, options)};
             },
             [&] {
-              return State{s.now, s.trips + 1, Truth(false)};
+              return State{s.now, s.iterations + 1, Truth(false)};
             });
       });
-  return {done.now.x.datum(), done.trips.datum(), at_rest(done.now, options).datum()};
+  return {done.now.x.datum(), done.iterations.datum(), at_rest(done.now, options).datum()};
 }
 
 using Minimiser = Datums (*)(const Program& f, const Datums& in, const MinimiseOptions& options,

@@ -146,7 +146,7 @@ Truth finite(const Number<E>& x) {
   return abs(x) < (std::same_as<E, double> ? 1e300 : 1e37);
 }
 
-/// What `Options` are not: what stands where options may.
+/// What `Options` are not: what is where options may.
 template <class T, class Options>
 concept Other = !std::same_as<std::remove_cvref_t<T>, Options>;
 

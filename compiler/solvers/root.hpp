@@ -45,9 +45,9 @@ Datums newton(const Program& f, const Datums& in, double tolerance, std::int64_t
                                      "newton: expected f to give as many numbers as the unknown has", loc);
     return X(y);
   };
-  using State = std::tuple<X, X, Count, Truth, Truth>;  // x, f(x), trips, converged, whether to go on
+  using State = std::tuple<X, X, Count, Truth, Truth>;  // x, f(x), iterations, converged, whether to go on
   const X start(in[0]);
-  const auto [x, fx, trips, converged, more] = WHILE(
+  const auto [x, fx, iterations, converged, more] = WHILE(
       State(start, value(start), Count(0), Truth(false), Truth(true)),
       [&](const X&, const X&, const Count& k, const Truth&, const Truth& on) {
         return both(on, k < iterations);
@@ -59,7 +59,7 @@ Datums newton(const Program& f, const Datums& in, double tolerance, std::int64_t
         const Number<E> before = norm(residual);
         const auto point = [&](const Number<E>& share) { return X(now - share * step); };
         // A last step is taken whole: |f| is rounding there.
-        using Trial = std::tuple<Number<E>, X, X, Count>;  // share of the step, point, f there, trips
+        using Trial = std::tuple<Number<E>, X, X, Count>;  // share of the step, point, f there, iterations
         const Trial trial = WHILE(
             Trial(Number<E>(1.0), point(1.0), value(point(1.0)), Count(0)),
             [&](const Number<E>& share, const X&, const X& there, const Count& halvings) {
@@ -74,7 +74,7 @@ Datums newton(const Program& f, const Datums& in, double tolerance, std::int64_t
             usable, [&] { return State(std::get<1>(trial), std::get<2>(trial), k + 1, small, !small); },
             [&] { return State(now, residual, k + 1, Truth(false), Truth(false)); });
       });
-  return {x.datum(), trips.datum(), converged.datum()};
+  return {x.datum(), iterations.datum(), converged.datum()};
 }
 
 /// f(x) for a number x.
@@ -113,14 +113,14 @@ Datums bisect(const Program& f, const Datums& in, const RootOptions& options, co
   const auto [a, b, k] = WHILE(
       // A root itself is both ends from then on.
       std::tuple(select(at_hi == 0.0, hi, lo), select(at_lo == 0.0, lo, hi), Count(0)),
-      [&](const Number<E>& l, const Number<E>& h, const Count& trips) {
-        return both(!narrow(l, h), trips < options.iterations);
+      [&](const Number<E>& l, const Number<E>& h, const Count& iterations) {
+        return both(!narrow(l, h), iterations < options.iterations);
       },
-      [&](const Number<E>& l, const Number<E>& h, const Count& trips) {
+      [&](const Number<E>& l, const Number<E>& h, const Count& iterations) {
         const Number<E> middle = l + 0.5 * (h - l), there = value(middle);
         const Truth same = (there > 0.0) == (at_lo > 0.0), here = there == 0.0;
         return std::tuple(select(here, middle, select(same, middle, l)),
-                          select(here, middle, select(same, h, middle)), trips + 1);
+                          select(here, middle, select(same, h, middle)), iterations + 1);
       });
   const Number<E> x = a + 0.5 * (b - a);
   return {x.datum(), k.datum(), narrow(a, b).datum()};
@@ -134,14 +134,14 @@ Datums brent(const Program& f, const Datums& in, const RootOptions& options, con
   /// b is the best point, a the one before, c on the other side of the root; d and e the last two steps.
   struct State {
     Number<E> a, b, c, fa, fb, fc, d, e;
-    Count trips;
+    Count iterations;
     Truth found;
   };
   const Number<E> lo(in[0]), hi(in[1]), at_lo = value(lo), at_hi = value(hi);
   require_bracket("brent", at_lo, at_hi, loc);
   const State start{lo, hi, lo, at_lo, at_hi, at_lo, hi - lo, hi - lo, Count(0), Truth(false)};
   const State done = WHILE(
-      start, [&](const State& s) { return both(!s.found, s.trips < options.iterations); },
+      start, [&](const State& s) { return both(!s.found, s.iterations < options.iterations); },
       [&](const State& s) {
         // c and b on two sides, b the better one.
         const Truth aside = (s.fb > 0.0) == (s.fc > 0.0);
@@ -168,11 +168,11 @@ Datums brent(const Program& f, const Datums& in, const RootOptions& options, con
                   both(2.0 * p < 3.0 * half * divisor - abs(least * divisor), p < abs(0.5 * e * divisor)));
               const Number<E> step = select(good, p / divisor, half), before = select(good, d, half);
               const Number<E> next = b1 + select(abs(step) > least, step, select(half > 0.0, least, -least));
-              return State{b1, next, c1, fb1, value(next), fc1, step, before, s.trips + 1, Truth(false)};
+              return State{b1, next, c1, fb1, value(next), fc1, step, before, s.iterations + 1, Truth(false)};
             },
-            [&] { return State{a1, b1, c1, fa1, fb1, fc1, d, e, s.trips, Truth(true)}; });
+            [&] { return State{a1, b1, c1, fa1, fb1, fc1, d, e, s.iterations, Truth(true)}; });
       });
-  return {done.b.datum(), done.trips.datum(), done.found.datum()};
+  return {done.b.datum(), done.iterations.datum(), done.found.datum()};
 }
 
 template <class X>

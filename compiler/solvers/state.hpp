@@ -159,7 +159,7 @@ Number<E> first_step(const OdeOptions& options, const Y& y, const Y& slope, cons
   return min(h, abs(length));
 }
 
-/// How an integration stands. `slope` is f at t, `extra` what goes along.
+/// How an integration is. `slope` is f at t, `extra` what goes along.
 template <class Y, class Along>
 struct Progress {
   Time<Y> t, h, error;  ///< h is the next step, with its sign; error that of the step before

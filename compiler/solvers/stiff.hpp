@@ -88,7 +88,7 @@ class TrBdf2 {
                                     const Number<E>& dh, const Number<E>& t, const Vector<E>& scale,
                                     const Datums& rest) const {
     constexpr double enough = std::same_as<E, double> ? 1e-5 : 1e-2;  // of the error that a step may have
-    const auto [z, moved, trips] = WHILE(
+    const auto [z, moved, iterations] = WHILE(
         std::tuple(guess, Number<E>(1.0), Count(0)),
         [&](const Vector<E>&, const Number<E>& last, const Count& k) {
           return both(!(last <= enough), both(k < 12, finite(last)));

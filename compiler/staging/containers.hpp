@@ -21,7 +21,7 @@ inline Rep<std::int64_t> dimension(const Datum& t, std::int64_t k, const Locatio
 #define LANTERN_NEW_VALUE [[nodiscard("the value itself stays as it was: write a = a.set(...)")]]
 
 /// A one-dimensional array. It is a value: `set` gives a new array and leaves the old one as it was (where
-/// nobody can see the old one, memory is reused). An index outside 0 .. size-1 raises.
+/// nothing can see the old one, memory is reused). An index outside 0 .. size-1 raises.
 template <class T>
 class Rep<Array<T>> {
   static_assert(ScalarElement<T>, "Array<T> takes bool, int32_t, int64_t, float or double");

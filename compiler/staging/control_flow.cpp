@@ -98,7 +98,7 @@ bool is_outermost(const ir::Op& loop) {
   return true;
 }
 
-/// A loop whose condition assigns variables: it is computed before the loop and at the end of each trip, and
+/// A loop whose condition assigns variables: it is computed before the loop and at the end of each iteration, and
 /// its answer is state of the loop.
 Datums stage_assigning_loop(Staging& s, Datums initial, const std::function<Datum(const Datums&)>& condition,
                             const std::function<Datums(const Datums&)>& body, std::int64_t attribute,
@@ -109,7 +109,7 @@ Datums stage_loop(Staging& s, const Datums& initial, const std::function<Datum(c
                   const Location& loc) {
   const std::size_t n = initial.size();
   // The types of the state: dimensions that the body changes become symbolic, so the body may run several
-  // times, as often as another dimension may become so: a size takes a trip for each step of a delay line.
+  // times, as often as another dimension may become so: a size takes an iteration for each step of a delay line.
   std::vector<ir::Type> types;
   LoopRegion::Types variable_types;
   for (;;) {
@@ -158,7 +158,7 @@ Datums stage_loop(Staging& s, const Datums& initial, const std::function<Datum(c
       s.module().add_result(op, op->blocks[1]->params[i]->type, op->operands[i]->name);
     // Now that it is known what the loops do: in the form that is best to differentiate.
     const std::vector<ir::Value*> after =
-        s.finish_loop && is_outermost(*op) ? s.finish_loop(s.module(), op) : op->results;
+        s.canonicalise_before_ad && is_outermost(*op) ? s.canonicalise_before_ad(s.module(), op) : op->results;
     for (ir::Value* v : after) results.push_back(Datum::node(v));
     for (const auto& [variable, i] : variables) Region::assign(*variable, results[i]);
     results.resize(n);

@@ -22,13 +22,13 @@
 
 namespace lantern::core {
 
-/// What the reverse of a loop may keep of its trips; the rest is computed again. Neither: everything (in a
+/// What the reverse of a loop may keep of its iterations; the rest is computed again. Neither: everything (in a
 /// long loop, everything since the last of many states). Compiled code follows it; eager evaluation keeps
-/// everything. What a trip's functions save, and its loops without a constant number of trips, comes on top,
-/// of one trip at a time; such a loop may have a bound of its own.
+/// everything. What an iteration's functions save, and its loops without a constant number of iterations, comes on top,
+/// of one iteration at a time; such a loop may have a bound of its own.
 struct LoopOptions {
-  std::int64_t memory = 0;  ///< bytes of states and of what trips save, in pages of 4096 bytes for each value
-  std::int64_t checkpoints = 0;  ///< states, and what as many trips save
+  std::int64_t memory = 0;  ///< bytes of states and of what iterations save, in pages of 4096 bytes for each value
+  std::int64_t checkpoints = 0;  ///< states, and what as many iterations save
 };
 
 namespace detail {

@@ -123,7 +123,7 @@ class Datum {
   Boxed* box() const { return bits_.box; }
   /// Which graph a node belongs to: the node itself must not be looked at once that graph is gone.
   std::uint32_t graph() const { return graph_; }
-  /// Nobody else can see the box: it may be changed in place.
+  /// Nothing else can see the box: it may be changed in place.
   bool unique() const { return state_ == State::boxed && !bits_.box->shared(); }
 
  private:

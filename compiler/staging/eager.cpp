@@ -116,7 +116,7 @@ Datum evaluate_elementwise(const Operation& op, std::span<Datum> in) {
   });
 }
 
-/// The datum itself if nobody else sees it, else a tensor like it, of which so many bytes from `at` on may be
+/// The datum itself if nothing else sees it, else a tensor like it, of which so many bytes from `at` on may be
 /// written: at first a few, in constant time (TensorBox).
 Datum own(Datum& d, std::size_t at, std::size_t bytes) {
   if (d.unique()) {

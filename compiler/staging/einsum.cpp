@@ -34,7 +34,7 @@ std::vector<int> axes_of(const char* what, const Datum& t, std::span<const int> 
                         ", got " + std::to_string(axis));
     const int found = axis < 0 ? axis + rank : axis;
     if (std::ranges::count(all, found))
-      raise_at(loc, std::string(what) + ": dimension " + std::to_string(axis) + " stands twice");
+      raise_at(loc, std::string(what) + ": dimension " + std::to_string(axis) + " occurs twice");
     all.push_back(found);
   }
   return all;

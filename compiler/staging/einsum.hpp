@@ -22,7 +22,7 @@ namespace detail {
 
 Datum einsum(const char* text, const Datums& operands, const Location& loc);
 /// The dimensions of a tensor that are meant, from 0 on: those below 0 count from the last. Error where there
-/// is no such dimension, or it stands twice.
+/// is no such dimension, or it is twice.
 std::vector<int> axes_of(const char* what, const Datum& t, std::span<const int> axes, const Location& loc);
 Datum permuted(const Datum& t, std::span<const int> axes, const Location& loc);
 Datum sum_over(const Datum& t, std::span<const int> axes, const Location& loc);

@@ -160,7 +160,7 @@ class External<R, std::tuple<P...>, std::tuple<T...>> {
 /// compiled ahead of time, or printed, declares `name` as a C function, which is linked with it.
 ///
 /// The function has to give the same results for the same arguments, without being noticed otherwise: a call
-/// whose results nobody needs may be left out, and one in a part that a derivative computes again is made
+/// whose results nothing needs may be left out, and one in a part that a derivative computes again is made
 /// again. ({.ordered = true} says that it has effects.) It must not throw: `lantern_fail(message)`
 /// (runtime/workspace.h) raises. Where loops are shared out to threads, those that call it are not unless
 /// {.threads = true} says that they may. It is not called on GPUs.

@@ -1,6 +1,6 @@
-// The members of a plain struct, which C++20 tells nobody: counted, and bound to names.
+// The members of a plain struct, which C++20 tells nothing: counted, and bound to names.
 //
-// What is taken apart:
+// What is taken to pieces:
 //
 //   an aggregate of up to 64 public members, C arrays and other aggregates among them
 //   the same with empty base classes

@@ -45,7 +45,7 @@ bool same_scalars(std::span<const Datum> operands) {
   return true;
 }
 
-/// An operation on numbers at hand, to which no mode, graph or type rule has anything to add.
+/// An operation on numbers that are known, to which no mode, graph or type rule has anything to add.
 bool plain(const Operation& op, std::span<const Datum> operands) {
   for (const Datum& d : operands)
     if (!d.is_literal()) return false;
@@ -61,7 +61,7 @@ bool plain(const Operation& op, std::span<const Datum> operands) {
   }
 }
 
-/// Whole numbers at hand, divided by zero. While a program is staged this happens when it runs, if it comes there.
+/// Whole numbers that are known, divided by zero. While a program is staged this happens when it runs, if it comes there.
 bool divides_by_zero(const Operation& op, std::span<const Datum> operands) {
   return (op.code == Opcode::div_ || op.code == Opcode::rem_) && operands[0].is_literal() &&
          operands[1].is_literal() && operands[1].type().is_integer() && operands[1].i() == 0;

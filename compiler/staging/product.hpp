@@ -54,7 +54,7 @@ struct KnownMembers {
   static constexpr bool value = has_known_members<P>();
   static_assert(
       value,
-      "this struct cannot be taken apart: expected at most 64 members, all public, with default values, and "
+      "this struct cannot be split into its members: expected at most 64 members, all public, with default values, and "
       "all in the struct or all in its one base class; nest structs, or list the members: static auto "
       "lantern_fields(auto& self) { return std::tie(self.a, self.b); }");
 };

@@ -194,7 +194,7 @@ void Region::join() noexcept {
                                     c.region >> StorageBase::flags != around.number_);
 }
 
-void TripRegion::keep() {
+void IterationRegion::keep() {
   join();
   for (const Change& c : met_)
     if (c.variable && !same(value(*c.variable), c.after)) assign(*c.variable, c.after);
@@ -272,7 +272,7 @@ bool LoopRegion::end_body(std::vector<ir::Value*>& yields) {
     if (!c.variable || value(*c.variable).empty()) continue;
     ir::Value* const after = staging_.use(value(*c.variable), loc());
     const auto i = state_.find(c.variable);
-    if (i == state_.end()) {  // it had no value before the loop; a branch in a later trip may leave it as it is
+    if (i == state_.end()) {  // it had no value before the loop; a branch in a later iteration may leave it as it is
       types_.insert_or_assign(c.variable, after->type);
       fits = false;
       continue;

@@ -71,9 +71,9 @@ class Region {
 };
 
 /// A piece that runs once: kept, it becomes part of the region around; else it is taken back.
-class TripRegion : public Region {
+class IterationRegion : public Region {
  public:
-  TripRegion(Staging& s, const Location& loc) : Region(s, "loop", loc) {}
+  IterationRegion(Staging& s, const Location& loc) : Region(s, "loop", loc) {}
   void keep();
 };
 
@@ -83,20 +83,20 @@ class FunctionRegion : public Region {
   bool is_function() const override { return true; }
 };
 
-/// Of a loop's condition and body. A variable becomes state of the loop when it is first met; what no trip
+/// Of a loop's condition and body. A variable becomes state of the loop when it is first met; what no iteration
 /// changed is taken out again at the end (finish).
 class LoopRegion : public Region {
  public:
-  /// `types`: of variables whose shape a trip changes, found by staging the loop before.
+  /// `types`: of variables whose shape an iteration changes, found by staging the loop before.
   using Types = std::map<const StorageBase*, ir::Type>;
   LoopRegion(Staging& s, ir::Op* loop, Types& types, const Location& loc);
 
   /// From the condition to the body. False where the condition assigned a variable.
   bool begin_body();
-  /// The variables' values after a trip, for the loop's yield. False where one has another shape than was
+  /// The variables' values after an iteration, for the loop's yield. False where one has another shape than was
   /// assumed, which `types` has now.
   bool end_body(std::vector<ir::Value*>& yields);
-  /// After the yield: state that no trip changes goes, from position `keep` on. The variables that are left,
+  /// After the yield: state that no iteration changes goes, from position `keep` on. The variables that are left,
   /// with the numbers of their results.
   std::vector<std::pair<StorageBase*, std::size_t>> finish(std::size_t keep);
   const ir::Value* before(const ir::Value* v) const override;

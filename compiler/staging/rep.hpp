@@ -313,7 +313,7 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
   }                                                                                                                  \
   LANTERN_NO_CONST_ASSIGNMENT(symbol, const At<T>&)
 
-/// Assignment, for variables. `a[i] = v`, `t.row(i) = v` assign to a value that nobody holds: they would change
+/// Assignment, for variables. `a[i] = v`, `t.row(i) = v` assign to a value that nothing holds: they would change
 /// nothing.
 #define LANTERN_ASSIGNMENT(advice)                                                                          \
   Rep(const Rep&) = default;                                                                                \
@@ -346,10 +346,10 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
 /// it does not rewrite, the bodies of macros for instance.
 #if defined(LANTERN_REWRITTEN) && LANTERN_REWRITTEN
 #define LANTERN_NO_BRANCH                                                                                   \
-  ", and lanternc does not rewrite control flow that stands here, in the body of a macro for instance. Move " \
+  ", and lanternc does not rewrite control flow here, in the body of a macro for instance. Move " \
   "it to a function or lambda of its own, outside of the macro, or write IF, WHILE, AND, OR or select"
 #define LANTERN_SET_ELEMENT                                                                                 \
-  "elements are values, and lanternc does not rewrite what stands here, in the body of a macro for "        \
+  "elements are values, and lanternc does not rewrite this place, in the body of a macro for "        \
   "instance. Move it to a function or lambda of its own, outside of the macro, or write a = a.set(i, v) or " \
   "t = t.set(i, j, v)"
 #define LANTERN_SET_ROWS "rows and slices are values. Set the elements in a loop, t(i, k) = v[k]"

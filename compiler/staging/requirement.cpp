@@ -8,7 +8,7 @@ namespace lantern::core::detail {
 
 namespace {
 
-/// The message with the numbers that are at hand in the places of {}; of the others {} stays, and they are `later`.
+/// The message with the numbers that are available in the places of {}; of the others {} stays, and they are `later`.
 std::string told(const std::string& message, std::span<const Datum> numbers, Datums& later) {
   std::string all;
   std::size_t from = 0;

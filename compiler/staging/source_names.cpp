@@ -1,5 +1,5 @@
 // From places to names. An expression's value is what none of its other operations uses; the expression of a
-// variable is what stands between its name and the semicolon.
+// variable is what is between its name and the semicolon.
 #include "lantern/compiler/staging/source_names.hpp"
 
 #include <algorithm>

@@ -158,7 +158,7 @@ void SourceText::find_bodies() {
   std::ranges::sort(bodies_, {}, [](const Body& b) { return b.range.begin; });
 }
 
-/// A brace opens a body where a parameter list stands before it, with at most qualifiers and a result type
+/// A brace opens a body where a parameter list is before it, with at most qualifiers and a result type
 /// between.
 bool SourceText::find_body(std::size_t brace) {
   std::size_t close = brace;

@@ -77,7 +77,7 @@ std::string substituted(std::string_view text, const std::vector<std::string>& w
   return out;
 }
 
-/// A type as written, taken apart: its name without namespaces, and its arguments.
+/// A type as written, taken to pieces: its name without namespaces, and its arguments.
 struct Written {
   std::string name;
   std::vector<std::string_view> arguments;
@@ -108,7 +108,7 @@ class Values {
  public:
   explicit Values(const FindType& find) : find_(find) {}
 
-  /// False where a part is of a type that nobody knows.
+  /// False where a part is of a type that is not known.
   bool add(std::string_view written, const std::string& name, int depth = 0) {
     if (depth > deepest || all.size() > most_values) return false;
     const std::string_view type = plain(written);

@@ -1,4 +1,4 @@
-// The types that a C++ file gives names to, as far as names of values need them: what an alias stands for,
+// The types that a C++ file gives names to, as far as names of values need them: what an alias represents,
 // and which members a structure has, in order.
 #pragma once
 
@@ -22,14 +22,14 @@ struct NamedType {
   bool alias = false;
 };
 
-/// Finds a type by its name, without a namespace; null where nobody knows it.
+/// Finds a type by its name, without a namespace; null where is not known it.
 using FindType = std::function<const NamedType*(const std::string& name)>;
 
 /// The types that a text, without comments and literals, gives names to.
 std::unordered_map<std::string, NamedType> named_types(std::string_view text);
 
 /// The values that a parameter holds, each with its type: itself, or what its structure, std::array,
-/// std::pair or std::tuple holds, called p_x, p_0. A type that nobody knows stays as it is.
+/// std::pair or std::tuple holds, called p_x, p_0. A type that is not known stays as it is.
 std::vector<Declared> values_of(const Declared& parameter, const FindType& find);
 
 /// Split at commas outside brackets; each part without blanks around it.

@@ -86,7 +86,7 @@ ir::Type join_types(const ir::Type& a, const ir::Type& b, const std::string& wha
 }
 
 // Numbers of graphs are as wide as a Datum has room for.
-Staging::Staging(ir::Module& module, FinishLoop finish) : finish_loop(std::move(finish)), module_(module) {
+Staging::Staging(ir::Module& module, FinishLoop finish) : canonicalise_before_ad(std::move(finish)), module_(module) {
   static std::atomic<std::uint32_t> last{0};
   do id_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
   while (id_ == 0);

@@ -78,13 +78,13 @@ struct StagedFunction {
   std::uint64_t checked = 0;  ///< of a body: the call (Staging::calls) for which it was found to mean this
 };
 
-/// What is done to an outermost loop as soon as it is staged; gives what stands for its results.
+/// What is done to an outermost loop as soon as it is staged; gives what represents its results.
 using FinishLoop = std::function<std::vector<ir::Value*>(ir::Module&, ir::Op* loop)>;
 
 /// Builds functions of one module. Made by compile(), lanternc and the tests; one per thread at a time.
 class Staging {
  public:
-  explicit Staging(ir::Module& module, FinishLoop finish_loop = {});
+  explicit Staging(ir::Module& module, FinishLoop canonicalise_before_ad = {});
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -98,7 +98,7 @@ class Staging {
   const std::vector<Region*>& regions() const { return regions_; }
   /// Where regions that have ended stood, by number: for messages.
   std::unordered_map<std::uint64_t, Location> ended_regions;
-  /// The region that a region has become part of, by number (TripRegion).
+  /// The region that a region has become part of, by number (IterationRegion).
   std::unordered_map<std::uint64_t, std::uint64_t> joined_regions;
   ir::Block* block() { return current_->block; }
   void set_block(ir::Block* b) { current_->block = b; }
@@ -134,7 +134,7 @@ class Staging {
   std::uint64_t calls = 0;  ///< of functions so far: a clock
   /// Functions with a derivative of their own.
   std::unordered_map<const ir::Function*, std::shared_ptr<ad::StagedRule>> rules;
-  const FinishLoop finish_loop;  ///< staging knows no passes: whoever makes it says which ones loops get
+  const FinishLoop canonicalise_before_ad;  ///< staging knows no passes: whoever makes it says which ones loops get
   bool inside_rule = false;      ///< while a part of such a derivative is staged
   StagedFunction* find(const ir::Function* f) const;
 

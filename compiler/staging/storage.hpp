@@ -3,7 +3,7 @@
 // While a program is staged, each piece of it that runs under a condition, repeatedly or in a function of its
 // own is a region (region.hpp). A variable belongs to the region in which it was constructed. Where a region
 // further in reads or assigns it, the region takes note of it: a branch merges what its sides assigned, a
-// loop carries it from trip to trip. That is the construction of static single assignment form while the
+// loop carries it from iteration to iteration. That is the construction of static single assignment form while the
 // program is being read (Braun et al., "Simple and efficient construction of static single assignment form",
 // CC 2013), and so it does not matter by which way a variable is reached: its name, a pointer, a reference in
 // a struct, a destructor, another file.
@@ -74,7 +74,7 @@ class StorageBase {
 
  private:
   friend class Region;
-  // What stands in region_ beside the number of a region: the innermost one that has taken note of the
+  // What is in region_ beside the number of a region: the innermost one that has taken note of the
   // variable. 0: nothing is staged.
   static constexpr std::uint64_t noted = 1;     ///< the region is not the one it was constructed in
   static constexpr std::uint64_t outside = 2;   ///< constructed outside of the function being staged

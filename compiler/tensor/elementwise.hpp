@@ -28,7 +28,7 @@ Rep<T> erfinv(const Rep<T>& y, std::source_location l = std::source_location::cu
   const auto below = y < E(0);
   const Rep<T> size = select_by(below, -y, y);
   const auto ends = size >= E(1), small = size <= E(0.5);
-  // At the ends the formula has no number; one inside stands for them meanwhile.
+  // At the ends the formula has no number; one inside represents them meanwhile.
   const Rep<T> inside = select_by(ends, size * E(0), size);
   constexpr E a = E(0.147);
   const Rep<T> w = log1p(-inside * inside, l), b = E(4.330746750799873) + E(0.5) * w;  // 2 / (pi a)

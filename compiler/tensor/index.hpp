@@ -61,13 +61,13 @@ detail::tensor_of<T> index_select(const Rep<T>& t, const Rep<I>& indices,
                                   std::source_location l = std::source_location::current()) {
   return take<axis>(t, indices, l);
 }
-/// Element by element: along the dimension the element of t whose number stands in `indices`, which has as many
+/// Element by element: along the dimension the element of t whose number is in `indices`, which has as many
 /// dimensions as t (numpy.take_along_axis, torch.gather).
 template <int axis, detail::TensorLike T, detail::IndexTensor I>
 detail::tensor_of<T> gather(const Rep<T>& t, const Rep<I>& indices, std::source_location l = std::source_location::current()) {
   return detail::tensor_of<T>(detail::gather(t.datum(), axis, indices.datum(), here(l)));
 }
-/// t with v added: row k of v to row indices[k] of t, as often as it stands there (torch.index_add).
+/// t with v added: row k of v to row indices[k] of t, as often as it is there (torch.index_add).
 template <int axis = 0, detail::TensorLike T, detail::IndexTensor I, detail::TensorLike V>
 Rep<T> scatter_add(const Rep<T>& t, const Rep<I>& indices, const Rep<V>& v,
                    std::source_location l = std::source_location::current()) {

@@ -1,4 +1,4 @@
-// scan: a loop that keeps an output of every trip.
+// scan: a loop that keeps an output of every iteration.
 #pragma once
 
 #include "lantern/compiler/tensor/build.hpp"
@@ -7,10 +7,10 @@ namespace lantern::core {
 
 /// `(state, y) = body(i, state)` for i = 0 .. n-1, n at least 1; gives the final state and the outputs y, each as a
 /// tensor with a new first dimension of n. The state is any product of Reps, y a Rep of a number or tensor or a
-/// tuple of those, of the same shapes in every trip (a lambda: [](auto i, auto s) { return std::pair(next, y); }).
+/// tuple of those, of the same shapes in every iteration (a lambda: [](auto i, auto s) { return std::pair(next, y); }).
 /// `options` as for FOR. (lax.scan in JAX.)
 ///
-/// The shapes of the outputs are those of the first trip, which stands before the loop.
+/// The shapes of the outputs are those of the first iteration, which is before the loop.
 template <class S, class B>
 auto scan(const Subscript& n, const S& state, B&& body, const LoopOptions& options = {},
           std::source_location l = std::source_location::current());
@@ -37,7 +37,7 @@ struct Stacked<std::tuple<Y...>> {
   using type = std::tuple<typename Stacked<Y>::type...>;
 };
 
-/// The outputs of one trip, put in row `i`.
+/// The outputs of one iteration, put in row `i`.
 Datums with_rows(const Build& b, const Datums& rows, const Datum& i, const Datums& outputs);
 /// Tensors of n rows like these.
 Datums rows_like(const Build& b, const Datum& n, const Datums& outputs);
@@ -47,15 +47,15 @@ Datums rows_like(const Build& b, const Datum& n, const Datums& outputs);
 template <class S, class B>
 auto scan(const Subscript& n, const S& state, B&& body, const LoopOptions& options, std::source_location l) {
   using P = detail::lifted_t<S>;
-  using Trip = std::remove_cvref_t<std::invoke_result_t<B&, Rep<std::int64_t>, P>>;
-  static_assert(requires(Trip t) { t.first; t.second; },
+  using Iteration = std::remove_cvref_t<std::invoke_result_t<B&, Rep<std::int64_t>, P>>;
+  static_assert(requires(Iteration t) { t.first; t.second; },
                 "scan: expected a body(i, state) that gives a std::pair of the next state and an output");
-  using Y = detail::lifted_t<decltype(Trip::second)>;
+  using Y = detail::lifted_t<decltype(Iteration::second)>;
   const detail::Build b{here(l)};
   const Rep<std::int64_t> zero = std::int64_t{0};
-  b.require(b.less(zero.datum(), n.datum), "scan: expected at least one trip, got {}", {n.datum});
+  b.require(b.less(zero.datum(), n.datum), "scan: expected at least one iteration, got {}", {n.datum});
   const P start = detail::convert<P>(state);
-  const Trip first = body(zero, start);
+  const Iteration first = body(zero, start);
   const Y output = detail::convert<Y>(first.second);
   Datums now = detail::flatten(detail::convert<P>(first.first));
   const std::size_t states = now.size();
@@ -71,10 +71,10 @@ auto scan(const Subscript& n, const S& state, B&& body, const LoopOptions& optio
   const Datums end = detail::loop(
       std::move(now), [&](const Datums& s) { return b.less(s[0], n.datum); },
       [&](const Datums& s) {
-        const Trip trip = body(Rep<std::int64_t>(s[0]), state_of(s));
+        const Iteration iteration = body(Rep<std::int64_t>(s[0]), state_of(s));
         Datums next = {b.add(s[0], detail::literal(std::int64_t{1}))};
-        detail::flatten(detail::convert<P>(trip.first), next);
-        const Datums made = detail::flatten(detail::convert<Y>(trip.second));
+        detail::flatten(detail::convert<P>(iteration.first), next);
+        const Datums made = detail::flatten(detail::convert<Y>(iteration.second));
         const Datums kept(s.begin() + 1 + static_cast<std::ptrdiff_t>(states), s.end());
         for (Datum& row : detail::with_rows(b, kept, s[0], made)) next.push_back(std::move(row));
         return next;

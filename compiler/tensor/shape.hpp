@@ -195,7 +195,7 @@ detail::tensor_of<T> pad(const Rep<T>& t, const std::vector<std::array<std::int6
 
 // ---- several tensors, or several times one
 
-/// One after the other along a dimension, two tensors or more: concat<1>(a, b, c). (concat(a, b) along the first stands in
+/// One after the other along a dimension, two tensors or more: concat<1>(a, b, c). (concat(a, b) along the first is in
 /// containers.hpp.)
 template <int axis, detail::TensorLike T, detail::RepTensor... More>
 detail::tensor_of<T> concat(const Rep<T>& first, const detail::Joined& second, const More&... more) {

@@ -127,7 +127,7 @@ template <class T>
   const auto right = y <= E(1);
   const Rep<T> small = detail::choose(right, y, E(2) - y, loc);
   const auto ends = small <= E(0);
-  // At the ends the formula has no number; one inside stands for them meanwhile.
+  // At the ends the formula has no number; one inside represents them meanwhile.
   const Rep<T> inside = detail::choose(ends, E(0) * small + E(1), small, loc);
   constexpr E a = E(0.147);
   const Rep<T> w = log(inside, l) + log1p(E(1) - inside, l), b = E(4.330746750799873) + E(0.5) * w;  // 2 / (pi a)

@@ -3,7 +3,7 @@
 //
 // What it checks beyond running: barriers that not all threads of a block reach, or reach at different
 // places; writes next to a device allocation or beyond the dynamic shared memory; accesses far outside of any
-// allocation; copies that do not fit; launches the hardware would refuse. Memory that nobody has written
+// allocation; copies that do not fit; launches the hardware would refuse. Memory that nothing has written
 // holds NaN.
 //
 // The threads of a block are fibers on one OS thread, which runs the blocks one after another; a launch

@@ -30,7 +30,7 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
 /// file that is no checkpoint.
 Checkpoint load_checkpoint(const std::filesystem::path& path);
 
-/// The same from a file's contents; `name` stands for it in messages.
+/// The same from a file's contents; `name` represents it in messages.
 Checkpoint load_checkpoint(std::span<const std::byte> bytes, const std::string& name = "checkpoint");
 
 }  // namespace lantern

@@ -41,7 +41,7 @@ struct CsvTable {
 template <CsvNumber T = double>
 CsvTable<T> load_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 
-/// The same from a file's contents; `name` stands for it in messages.
+/// The same from a file's contents; `name` represents it in messages.
 template <CsvNumber T = double>
 CsvTable<T> load_csv(std::span<const std::byte> bytes, const std::string& name = "csv",
                      const CsvOptions& options = {});

@@ -29,7 +29,7 @@ TensorValue<T> load_npy(const std::filesystem::path& path, const NpyOptions& opt
 /// and 16 bits to int32, uint32 to int64, float16 to float.
 AnyTensor load_npy(const std::filesystem::path& path, const NpyOptions& options = {});
 
-/// The same from a file's contents; `name` stands for it in messages.
+/// The same from a file's contents; `name` represents it in messages.
 template <core::data::Element T>
 TensorValue<T> load_npy(std::span<const std::byte> bytes, const std::string& name = "npy",
                         const NpyOptions& options = {});
@@ -42,7 +42,7 @@ void save_npy(const std::filesystem::path& path, const AnyView& tensor);
 
 namespace core::data {
 
-/// What stands before the elements of a file that save_npy writes. Error: more than 64 dimensions.
+/// What is before the elements of a file that save_npy writes. Error: more than 64 dimensions.
 std::string npy_header(const std::string& where, const AnyView& tensor);
 
 }  // namespace core::data

@@ -17,7 +17,7 @@ namespace lantern {
 /// wrong within a member is told as of "m.npz(w.npy)".
 NamedTensors load_npz(const std::filesystem::path& path, const NpyOptions& options = {});
 
-/// The same from a file's contents; `name` stands for it in messages.
+/// The same from a file's contents; `name` represents it in messages.
 NamedTensors load_npz(std::span<const std::byte> bytes, const std::string& name = "npz",
                       const NpyOptions& options = {});
 

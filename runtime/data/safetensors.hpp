@@ -24,11 +24,11 @@ struct Safetensors {
 /// dimension of 2, the real and the imaginary part. (Numbers of F6 and F4 follow each other without gaps, the
 /// first in the lowest bits.) Errors: "w.safetensors: error: expected ..., got
 /// ...": the file cannot be read or is cut short; the header is longer than 100 MB, no JSON or not of this
-/// format; a name occurs twice; the elements of tensors overlap, leave bytes to nobody or are not as many as
+/// format; a name occurs twice; the elements of tensors overlap, leave bytes to nothing or are not as many as
 /// a shape says; a U64 of 2^63 or more; another type.
 Safetensors load_safetensors(const std::filesystem::path& path);
 
-/// The same from a file's contents; `name` stands for it in messages.
+/// The same from a file's contents; `name` represents it in messages.
 Safetensors load_safetensors(std::span<const std::byte> bytes, const std::string& name = "safetensors");
 
 /// Writes tensors and metadata; elements begin at multiples of 8 bytes or of their size. A former file is
@@ -46,7 +46,7 @@ namespace core::data {
 
 class Replacement;
 
-/// Writes the contents of such a file; `where` stands for it in messages.
+/// Writes the contents of such a file; `where` represents it in messages.
 void write_safetensors(const std::string& where, Replacement& file, const NamedTensors& tensors,
                        const std::map<std::string, std::string>& metadata,
                        const std::map<std::string, std::string>& dtypes = {});

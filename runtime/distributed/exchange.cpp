@@ -343,7 +343,7 @@ std::string split_ranks(Call& call, std::int64_t colour, std::int64_t key, std::
     part.world.push_back(call.comm.world[members[i]]);
     if (static_cast<int>(members[i]) == call.comm.rank) part.rank = static_cast<int>(i);
   }
-  // MPI's colours are small: the first rank of each part stands for it.
+  // MPI's colours are small: the first rank of each part represents it.
   const int first = static_cast<int>(*std::ranges::min_element(members));
   if (std::string e = call.checked(mpi.comm_split(call.comm.comm, first, part.rank, &part.comm)); !e.empty()) return e;
   mpi.comm_set_errhandler(part.comm, mpi.errors_return);

@@ -60,7 +60,7 @@ class World {
   std::string ready(const Operation& op);
   /// Completes the request, or says why it will not be completed. `of`: the ranks of the world that it depends on.
   std::string wait(MpiRequest& request, const Operation& op, const std::vector<int>& of);
-  /// The same where all others take part for certain: nobody is told of it.
+  /// The same where all others take part for certain: nothing is told of it.
   std::string finish(MpiRequest& request, const Operation& op);
   /// The message as this rank raises it; the other ranks get it too.
   std::string fail(const Operation& op, const std::string& message);

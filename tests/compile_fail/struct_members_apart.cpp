@@ -1,4 +1,4 @@
-// expect: this struct cannot be taken apart
+// expect: this struct cannot be split into its members
 #include "lantern/lantern.hpp"
 using namespace lantern;
 struct Base {

@@ -251,10 +251,10 @@ TEST_CASE("hundreds of numbers between functions") {
     return s;
   };
   // The loop's state goes from part to part of a function that is cut.
-  const auto loop = [](Rep<double> x, Rep<std::int64_t> trips) {
+  const auto loop = [](Rep<double> x, Rep<std::int64_t> iterations) {
     std::array<Rep<double>, n> start;
     for (std::size_t k = 0; k < n; ++k) start[k] = x * static_cast<double>(k + 1);
-    const auto end = FOR(0, trips, start, [](Rep<std::int64_t>, std::array<Rep<double>, n> s) {
+    const auto end = FOR(0, iterations, start, [](Rep<std::int64_t>, std::array<Rep<double>, n> s) {
       for (std::size_t k = 0; k + 1 < n; ++k) s[k] = 0.5 * s[k] + 0.25 * s[k + 1];
       return s;
     });

@@ -88,7 +88,7 @@ TEST_CASE("of nested derivatives the outermost decides what is forward and what 
   check_trapped(grad(grad(&root)), at(line_of_root, "inf from div in the forward part of a derivative"), 0.0);
 }
 
-TEST_CASE("a value that overflows in a loop is trapped in its trip") {
+TEST_CASE("a value that overflows in a loop is trapped in its iteration") {
   check_trapped(&in_loop, at(line_of_exp, "inf from exp"), 1.0);
   check_trapped(grad(&in_loop), at(line_of_exp, "inf from exp in the forward part of a derivative"), 1.0);
 }

@@ -1,4 +1,4 @@
-// checkpoint(f), and loops whose reverse keeps some states instead of every trip: derivatives in every way of
+// checkpoint(f), and loops whose reverse keeps some states instead of every iteration: derivatives in every way of
 // computing them, the memory that they take, and what is refused.
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ D steps(const D& x, const I& n, const Options& options) {
 }
 D steps(const D& x, const I& n) { return steps(x, n, LoopOptions{}); }
 
-/// The same, ended by a condition that says nothing about the number of trips.
+/// The same, ended by a condition that says nothing about the number of iterations.
 D search(const D& x, const I& n, const LoopOptions& options) {
   const auto [i, s] = WHILE(
       std::tuple(I(0), x), [n](I k, D t) { return AND(t > -10.0, [&] { return k != n; }); },
@@ -183,7 +183,7 @@ TEST_CASE("eagerly a checkpointed function runs once more for the backward pass"
   CHECK(std::exchange(*runs, 0) == 1);
 }
 
-TEST_CASE("a checkpoint in a loop takes the memory of one trip", "[checkpoint]") {
+TEST_CASE("a checkpoint in a loop takes the memory of one iteration", "[checkpoint]") {
   constexpr std::int64_t outer = 200, inner = 1000;
   const auto plain = [](D x) { return FOR(0, outer, x, [](I, D s) { return steps(s, inner); }); };
   const auto kept = [](D x) {
@@ -219,14 +219,14 @@ TEST_CASE("loops under a bound have the derivatives of the loop", "[checkpoint][
   }
 }
 
-TEST_CASE("any number of trips under any number of checkpoints", "[checkpoint][loops]") {
+TEST_CASE("any number of iterations under any number of checkpoints", "[checkpoint][loops]") {
   const auto plain = native(grad([](D x, I n) { return steps(x, n); }));
   for (const std::int64_t c : {1, 2, 3, 5, 8}) {
     const LoopOptions options{.checkpoints = c};
     const auto counted = native(grad([=](D x, I n) { return steps(x, n, options); }));
     const auto online = native(grad([=](D x, I n) { return search(x, n, options); }));
     for (std::int64_t n = -1; n < 200; n += 1 + n / 20) {
-      INFO(n << " trips, " << c << " checkpoints");
+      INFO(n << " iterations, " << c << " checkpoints");
       CHECK(counted(0.7, n) == plain(0.7, n));
       if (n >= 0) CHECK(online(0.7, n) == Approx(plain(0.7, n)).epsilon(1e-12));
     }
@@ -247,23 +247,23 @@ TEST_CASE("memory stays under the bound", "[checkpoint][loops]") {
     CHECK(online.first == Approx(expected).epsilon(1e-12));
     CHECK(online.second <= memory);
   }
-  // A number of checkpoints: one page for each value that is kept, whatever the number of trips.
+  // A number of checkpoints: one page for each value that is kept, whatever the number of iterations.
   const LoopOptions few{.checkpoints = 12};
   const auto counted = native(grad([=](D x, I k) { return steps(x, k, few); }));
   CHECK(in_new_thread(counted, 0.7, std::int64_t{3000}).second ==
         in_new_thread(counted, 0.7, std::int64_t{30}).second);
 }
 
-TEST_CASE("what loops and functions inside a trip save is counted, or is of one trip",
+TEST_CASE("what loops and functions inside an iteration save is counted, or is of one iteration",
           "[checkpoint][loops]") {
   const LoopOptions options{.memory = 1'000'000};
   const std::int64_t n = 20'000, inside = 100;
-  // Loops with a known number of trips are counted.
+  // Loops with a known number of iterations are counted.
   const auto known = [=](D x, I k) {
     const auto body = [](I, D s) { return FOR(0, inside, s, [](I, D t) { return sin(t) + 0.01 * t * t; }); };
     return FOR(0, k, x, body, options);
   };
-  // Of others, and of functions, what one trip keeps comes on top.
+  // Of others, and of functions, what one iteration keeps comes on top.
   const auto any = [=](D x, I k, I m) {
     const auto body = [m](I, D s) { return FOR(0, m, s, [](I, D t) { return sin(t) + 0.01 * t * t; }); };
     return FOR(0, k, x, body, options);
@@ -381,10 +381,10 @@ TEST_CASE("the state of a bounded loop may be an array", "[checkpoint][loops]") 
 
 TEST_CASE("loops over arrays take bounded memory", "[checkpoint][loops]") {
   static constexpr std::int64_t size = 1000, n = 2000;
-  const auto bytes = [](const auto& f, std::int64_t trips) {
+  const auto bytes = [](const auto& f, std::int64_t iterations) {
     std::int64_t held = 0;
     std::thread([&] {
-      const std::vector<double> r = f(std::vector<double>(size, 0.3), trips);
+      const std::vector<double> r = f(std::vector<double>(size, 0.3), iterations);
       CHECK(static_cast<std::int64_t>(r.size()) == size);
       held = driver::workspace_bytes();
     }).join();
@@ -399,7 +399,7 @@ TEST_CASE("loops over arrays take bounded memory", "[checkpoint][loops]") {
   const auto gradient = [](auto f) {
     return native(grad<0>(sig<double(Array<double>, std::int64_t)>([=](A a, I k) { return sum(f(a, k)); })));
   };
-  // The state is a new array in every trip: earlier ones are forgotten.
+  // The state is a new array in every iteration: earlier ones are forgotten.
   CHECK(bytes(native(whole({})), n) < 50 * 8 * size);
   CHECK(bytes(gradient(whole({})), n) > n * 8 * size);
   const std::int64_t memory = 1'500'000;
@@ -411,7 +411,7 @@ TEST_CASE("loops over arrays take bounded memory", "[checkpoint][loops]") {
 }
 
 TEST_CASE("several arrays, and parts of one, in the state of a loop", "[checkpoint][loops]") {
-  // They change places, one is a part of the other or the same, and sizes change from trip to trip.
+  // They change places, one is a part of the other or the same, and sizes change from iteration to iteration.
   const auto program = [](A a, I n) {
     const auto [u, v, w] = FOR(0, n, std::tuple(a, sin(a), a.slice(0, 2)), [a](I i, A p, A q, A r) {
       const A s = sin(p) * q + a;
@@ -439,7 +439,7 @@ TEST_CASE("several arrays, and parts of one, in the state of a loop", "[checkpoi
   }
 }
 
-TEST_CASE("depth: tail calls are trips, other calls take a frame on the tape", "[checkpoint][deep]") {
+TEST_CASE("depth: tail calls are iterations, other calls take a frame on the tape", "[checkpoint][deep]") {
   static const auto tail = FUN<double(double, double, std::int64_t)>("tail", [](auto self, D x, D s, I n) {
     return IF(
         n == 0, [s] { return s; },
@@ -483,7 +483,7 @@ TEST_CASE("bounds that cannot be met", "[checkpoint][errors]") {
   const auto f = native(grad<0>(bounded({.memory = 16})));
   const std::string message = error_of([&] { f(0.7, 10); });
   CHECK(message.find("checkpoint_test.cpp:") != std::string::npos);
-  CHECK(message.find("error: expected 40 bytes or more for the state and one trip of the loop, got 16") !=
+  CHECK(message.find("error: expected 40 bytes or more for the state and one iteration of the loop, got 16") !=
         std::string::npos);
   // The value alone keeps nothing.
   CHECK(native(bounded({.memory = 16}))(0.7, 10) == native(bounded({}))(0.7, 10));
@@ -493,7 +493,7 @@ TEST_CASE("bounds that cannot be met", "[checkpoint][errors]") {
   CHECK(arrays(std::vector<double>{0.5}).size() == 1);
   CHECK(error_of([&] {
           arrays(std::vector<double>(1000, 0.5));
-        }).find("expected enough memory for the state and one trip of the loop, got 200") !=
+        }).find("expected enough memory for the state and one iteration of the loop, got 200") !=
         std::string::npos);
 }
 

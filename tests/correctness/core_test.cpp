@@ -197,7 +197,7 @@ TEST_CASE("loops that do not run", "[core]") {
                x * x, [](D t) { return t > 1e9; }, [&](D t) { return t * x; }) *
            x;
   };
-  check_all(third_order, "zero-trip WHILE", never, 1.4);
+  check_all(third_order, "zero-iteration WHILE", never, 1.4);
   const auto sum = [](D x, I n) { return FOR(0, n, x, [&](I i, D s) { return s * x + cast<double>(i); }); };
   for (std::int64_t n : {-3, 0, 1, 4}) check_with(third_order, "FOR", sum, 1.1, n);
   const auto inner = [](D x) {
@@ -208,7 +208,7 @@ TEST_CASE("loops that do not run", "[core]") {
     return WHILE(
         1.0, [&](D t) { return t > x; }, [&](D t) { return t * x; });
   };
-  check_all(third_order, "zero-trip WHILE of a constant", constant, 1.4);
+  check_all(third_order, "zero-iteration WHILE of a constant", constant, 1.4);
 }
 
 TEST_CASE("conditions that hold constructs and derivatives themselves", "[core]") {
@@ -405,7 +405,7 @@ TEST_CASE("a recursive function whose arguments are active one at a time", "[cor
 
 TEST_CASE("integers and booleans in the state", "[core]") {
   const auto collatz = [](D x, I n) {
-    const auto [y, k, trips, any] = WHILE(
+    const auto [y, k, iterations, any] = WHILE(
         std::tuple(x, n, I(0), Rep<bool>(false)), [](D, I m, I, Rep<bool>) { return m != 1; },
         [&](D t, I m, I i, Rep<bool> seen) {
           const Rep<bool> even = m % 2 == 0;
@@ -415,7 +415,7 @@ TEST_CASE("integers and booleans in the state", "[core]") {
                                 even, [&] { return m / 2; }, [&] { return 3 * m + 1; }),
                             i + 1, OR(seen, [&] { return !even; }));
         });
-    return select(any, y, x) * cast<double>(trips) * x;
+    return select(any, y, x) * cast<double>(iterations) * x;
   };
   for (std::int64_t n : {1, 4, 6}) check_with(third_order, "Collatz", collatz, 0.9, n);
 }
@@ -582,7 +582,7 @@ TEST_CASE("400 IFs one after the other", "[core]") {
   }
 }
 
-TEST_CASE("a loop of ten million trips", "[core]") {
+TEST_CASE("a loop of ten million iterations", "[core]") {
   const std::function<D(D, I)> f = [](D x, I n) {
     return FOR(0, n, x, [&](I, D t) { return t * (1.0 - 1e-7 * x) + 1e-7 * sin(t); });
   };

@@ -262,7 +262,7 @@ TEST_CASE("a program whose loops run in lanes is refused with a remedy", "[cuda]
   const auto f =
       compile([](Matrix x) { return exp(x) * 2.0; }, {.target = Target::cpp, .lanes = 4, .name = "lanes"});
   CHECK_THROWS_WITH(f.source("cuda"),
-                    Catch::Contains("cuda: expected loops that run trip by trip, got vectors (i64x8)") &&
+                    Catch::Contains("cuda: expected loops that run iteration by iteration, got vectors (i64x8)") &&
                         Catch::Contains("cuda_tensor_test.cpp:") &&
                         Catch::Contains("compile the function for Target::cuda"));
 }
@@ -274,7 +274,7 @@ TEST_CASE("numbers in, numbers out, and tensors inside", "[cuda]") {
 }
 
 TEST_CASE("what one thread after the other does stays on the host", "[cuda]") {
-  // Each trip needs the one before: a loop of the host, in managed memory.
+  // Each iteration needs the one before: a loop of the host, in managed memory.
   const auto filtered = [](Row x) {
     return FOR(1, x.dim(0), x, [](Rep<std::int64_t> i, Row a) { return a.set(i, 0.5 * a(i - 1) + a(i)); });
   };
@@ -283,7 +283,7 @@ TEST_CASE("what one thread after the other does stays on the host", "[cuda]") {
   check_cuda("filtered_slope", grad([=](Row x) { return sum(sin(filtered(x))); }), {}, numbers({80}));
 }
 
-TEST_CASE("a check that fails in a sum names the first trip that failed", "[cuda]") {
+TEST_CASE("a check that fails in a sum names the first iteration that failed", "[cuda]") {
   const auto picked = [](Row x, Rep<Tensor<std::int64_t, dyn>> at) {
     return FOR(0, at.dim(0), Rep<double>(0.0),
                [&](Rep<std::int64_t> i, Rep<double> s) { return s + x(at(i)); });

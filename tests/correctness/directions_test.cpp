@@ -64,7 +64,7 @@ D over_directions(M w, A a) {
   });
 }
 
-/// A state that two others start from, exchanged in each trip: none may take over another's memory.
+/// A state that two others start from, exchanged in each iteration: none may take over another's memory.
 M exchanged(M w, A a) {
   return FOR(0, a.size(), fill(D(0.0), w.dim(0), a.size()), [&](I d, M all) {
     const A seed = direction(a.size(), d);

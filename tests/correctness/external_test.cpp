@@ -162,7 +162,7 @@ TEST_CASE("external functions: every kind of number, changed arrays, several res
   CHECK(f(2.0) == 2.0);
 }
 
-TEST_CASE("external functions: a call whose result nobody needs is left out, a loop calls each trip") {
+TEST_CASE("external functions: a call whose result nobody needs is left out, a loop calls each iteration") {
   const auto unused =
       compile(sig<double(double)>([](D x) { return table_x(x) * 0.0 + select(D(1.0) > 0.0, x, table_x(x)); }),
               {.target = Target::c});

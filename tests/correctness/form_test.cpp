@@ -102,7 +102,7 @@ TEST_CASE("forms: closed functions", "[ir][verify]") {
       entry + "fun @f(%x: f64, %k: cont(f64)) cps { %c = fun (%y: f64) { jump %k, %y yield } jump %c, %x yield }";
   CHECK(refusal(*parse(text), {Property::closed}) ==
         "in @f, at '%c = fun': expected closed functions (continuations as functions of the module), got a "
-        "continuation whose body stands here");
+        "continuation whose body is here");
   CHECK(refusal(*parse(entry + "fun @f(%x: f64, %k: cont(f64)) { %c = closure @g(%k) : cont(f64) jump %c, %x yield }\n"
                                "fun @g(%k: cont(f64), %y: f64) { jump %k, %y yield }"),
                 forms::printable) == "accepted");
@@ -238,7 +238,7 @@ TEST_CASE("the verifier refuses parallel loops that are none", "[ir][verify][par
   Value* const s = op->blocks[1]->params[2];
   s->combine = Combine::none;
   CHECK(refusal(*module, {})
-            .ends_with("expected each piece of a parallel loop's state to say how trips come together, got "
+            .ends_with("expected each piece of a parallel loop's state to say how iterations come together, got "
                        "one that does not"));
   s->combine = Combine::sum;
   CHECK(refusal(*module, {}) == "accepted");
@@ -246,10 +246,10 @@ TEST_CASE("the verifier refuses parallel loops that are none", "[ir][verify][par
   CHECK(
       refusal(*module, {})
           .ends_with(
-              "expected trips to come together in the body of a loop alone, got a parameter that is 'sum'"));
+              "expected iterations to come together in the body of a loop alone, got a parameter that is 'sum'"));
   op->blocks[0]->params[2]->combine = Combine::none;
   module->functions()[0]->body->params[0]->combine = Combine::index;
   CHECK(refusal(*module, {})
-            .ends_with("expected trips to come together in the body of a loop alone, got a parameter that is "
+            .ends_with("expected iterations to come together in the body of a loop alone, got a parameter that is "
                        "'index'"));
 }

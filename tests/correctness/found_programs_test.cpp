@@ -72,7 +72,7 @@ TEST_CASE("what is outside is said in the same words by eager evaluation and com
   both([](A x, I n) { return x.slice(n, n)[0]; }, a, 1, "index 0 is outside an empty dimension");
 }
 
-TEST_CASE("a fused trip in a backward half finds what an inner loop counts to", "[unwind]") {
+TEST_CASE("a fused iteration in a backward half finds what an inner loop counts to", "[unwind]") {
   // The gradient becomes a function with halves; its second derivative asked for sizes there.
   const auto f = [](D x, A a, A b) {
     const I n = a.size();
@@ -83,10 +83,10 @@ TEST_CASE("a fused trip in a backward half finds what an inner loop counts to", 
     const A powers = FOR(0, n, fill(D(0.0), n), [&](I i, A all) {
       const D base = FOR(0, n, 0.0, [&](I, D s) { return s + moved[n - 1 - i]; });
       const D exponent = FOR(0, 2, x, [&](I j, D y) {
-        const auto [z, trips] = WHILE(
+        const auto [z, iterations] = WHILE(
             std::tuple(b[(j + i) % n], I(0)),
-            [](D at, I trip) { return AND(abs(at) > 0.3, [&] { return trip < 7; }); },
-            [&](D at, I trip) { return std::tuple(0.6 * at + 0.1 * sin(a[min(i + 1, n - 1)]), trip + 1); });
+            [](D at, I iteration) { return AND(abs(at) > 0.3, [&] { return iteration < 7; }); },
+            [&](D at, I iteration) { return std::tuple(0.6 * at + 0.1 * sin(a[min(i + 1, n - 1)]), iteration + 1); });
         return sin(z) + 0.5 * y;
       });
       const D p = pow(1.0 + abs(tanh(base)), tanh(exponent));
@@ -163,10 +163,10 @@ TEST_CASE("loops count in 32 bits too, forward and backward", "[unwind]") {
   check(bounded);
 }
 
-TEST_CASE("a range whose end comes long before its start has no trip", "[counting]") {
+TEST_CASE("a range whose end comes long before its start has no iteration", "[counting]") {
   constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(),
                          most = std::numeric_limits<std::int64_t>::max();
-  const auto trips = [](I from, I to) {
+  const auto iterations = [](I from, I to) {
     const auto one_more = [](auto step) { return [=](I i, I n) { return std::tuple(i + step, n + 1); }; };
     const I up = std::get<1>(WHILE(
         std::tuple(from, I(0)), [=](I i, I) { return i < to; }, one_more(1)));
@@ -178,12 +178,12 @@ TEST_CASE("a range whose end comes long before its start has no trip", "[countin
     return up + 10 * by_twos + 100 * down + 1000 * cast<std::int64_t>(sum(filled));
   };
   for (const CompileOptions& way : ways) {
-    const auto f = compile(trips, way);
+    const auto f = compile(iterations, way);
     CHECK(f(most, least) == 0);
     CHECK(f(3, least) == 0);
     CHECK(f(most, 0) == 0);
     CHECK(f(2, 5) == 3323);
-    CHECK(f(most - 4, most) == eager(trips)(most - 4, most));
+    CHECK(f(most - 4, most) == eager(iterations)(most - 4, most));
   }
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("a derivative of a loop that ends before it starts keeps nothing, howe
   };
   for (const CompileOptions& way : ways) {
     const auto f = compile(grad<0>(steps), way);
-    // The number of trips, times the two numbers that each keeps, is in 64 bits one that a tape could have.
+    // The number of iterations, times the two numbers that each keeps, is in 64 bits one that a tape could have.
     for (const std::int64_t to :
          {least, least + (std::int64_t{1} << 40), least / 2 + (std::int64_t{1} << 40)}) {
       CHECK(f(0.5, 0, to) == 1);

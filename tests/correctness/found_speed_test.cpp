@@ -32,7 +32,7 @@ struct Decided {
   std::size_t loops = 0;     ///< that work on numbers, not on vectors
   std::size_t in_lanes = 0;  ///< loops with a vector
   int widest = 0;            ///< the most lanes of a vector of f64
-  std::size_t copies = 0;    ///< whole tensors that a loop copies or fills in its trips
+  std::size_t copies = 0;    ///< whole tensors that a loop copies or fills in its iterations
   std::size_t arrays = 0;    ///< pushes of arrays to a tape
   std::size_t numbers = 0;   ///< pushes of numbers
   std::size_t apart = 0;     ///< accesses of vectors to elements that do not lie side by side
@@ -215,7 +215,7 @@ V3 turned(D angle, V3 p) {
   return V3(zeros<double>({3})).set(0, c * p(0) - s * p(1)).set(1, s * p(0) + c * p(1)).set(2, p(2) * p(2));
 }
 
-/// Derivatives of a recurrence by each direction, whose sizes jvp checks in each trip.
+/// Derivatives of a recurrence by each direction, whose sizes jvp checks in each iteration.
 M by_directions(A theta, M places) {
   const auto f = [](A t, M p) {
     return FOR(1, p.dim(0), fill(D(1.0), p.dim(0)),
@@ -270,7 +270,7 @@ TEST_CASE("programs that were slow: what is decided", "[speed]") {
        [](const Decided& d) { return d.arrays == 0 && d.numbers == 0 && d.copies <= 1; }},
       {"of waves states are kept, but nothing of each element", [] { return of_numbers(grad<0, 1>(waves)); },
        [](const Decided& d) { return d.arrays <= 2 && d.numbers == 0; }},
-      {"rows that each trip replaces do not keep the matrix",
+      {"rows that each iteration replaces do not keep the matrix",
        [] { return of_numbers(grad<0, 1>(rows_of_their_own)); },
        [](const Decided& d) { return d.arrays == 0; }},
       {"a sum in an element runs along the row", [] { return decided(product_in_memory); },

@@ -98,7 +98,7 @@ TEST_CASE("one check stands before a loop") {
   const Checks invariant =
       checks_of([](A a, A b, I k) { return total(0, a.size(), [&](I i) { return a[i] * b[k]; }); });
   CHECK(invariant.before_loops + invariant.in_place == 1);
-  // What a trip prints comes before what it fails of.
+  // What an iteration prints comes before what it fails of.
   const Checks printing = checks_of([](A a, A b) {
     return total(0, a.size(), [&](I i) {
       print(a[i], "a");
@@ -172,7 +172,7 @@ TEST_CASE("sizes and counters are not taken for small ones where nothing says so
   };
   fails(columns, TensorView<const double>(nullptr, {0, std::int64_t{1} << 55}), 2.0);
   fails(columns, TensorView<const double>(nullptr, {0, -1}), 2.0);
-  // Compilers know what this loop gives without a trip.
+  // Compilers know what this loop gives without an iteration.
   const auto counted = [](I n, D x) {
     const I k = WHILE(I(0), [=](I i) { return i < n; }, [](I i) { return i + 1; });
     return sum(fill(x, 512 * k + 10).set(64 * k + 1000, 1.0));

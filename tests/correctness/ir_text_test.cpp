@@ -299,11 +299,11 @@ TEST_CASE("the parser says where and what it expected", "[ir][text]") {
   CHECK(loop_error("loop", "%k: i64") == "accepted");
   CHECK(loop_error("parallel", "%k: i64 index") == "accepted");
   CHECK(loop_error("parallel", "%k: i64 indices") ==
-        "5:15: expected how trips come together, such as 'sum', got 'indices'");
+        "5:15: expected how iterations come together, such as 'sum', got 'indices'");
   CHECK(loop_error("parallel", "%k: i64") ==
-        "5:16: expected for each piece of a parallel loop's state how trips come together, got '{'");
+        "5:16: expected for each piece of a parallel loop's state how iterations come together, got '{'");
   CHECK(loop_error("loop", "%k: i64 index") ==
-        "5:22: expected a loop whose trips come together to be 'parallel', got '{'");
+        "5:22: expected a loop whose iterations come together to be 'parallel', got '{'");
   CHECK(parse_error("fun @f() {\n  fun (%x: f64) { yield }\n}") == "2:3: expected one name for fun, got 0");
   CHECK(parse_error("fun @f() @ \"m.cpp\":0 {}") == "1:20: expected a line number, got '0'");
   CHECK(parse_error("fun @f() { yield } }") == "1:20: expected 'fun', got '}'");

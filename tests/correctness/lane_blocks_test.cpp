@@ -1,4 +1,4 @@
-// Loops of few trips in lanes: the same numbers as trip by trip for every number of trips, whether it is
+// Loops of few iterations in lanes: the same numbers as iteration by iteration for every number of iterations, whether it is
 // known or not, with tapes between forward and backward part; and which blocks are chosen.
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -21,7 +21,7 @@ using Int = Rep<std::int64_t>;
 using Vec = Rep<Array<double>>;
 using Mat = Rep<Tensor<double, dyn, dyn>>;
 using Matrix = Tensor<double, dyn, dyn>;
-using passes::LaneBlocks;
+using passes::VectorWidths;
 using passes::LoopShape;
 
 const CompileOptions lanes{.target = Target::cpp, .opt = 3, .lanes = test::lanes_under_test()};
@@ -90,7 +90,7 @@ Rep<T> by_column(Rep<Array<T>> a, Rep<Tensor<T, dyn, dyn>> w, Int times) {
     return tanh(total<T>(a.size(), [&](Int j) { return w(j, i) * h[j]; }));
   });
 }
-/// An inner loop of three trips.
+/// An inner loop of three iterations.
 template <class T>
 Rep<T> by_threes(Rep<Array<T>> a, Rep<Tensor<T, dyn, dyn>>, Int times) {
   return steps<T>(a.size(), a, times, [&](const auto& h, const Int& i) {
@@ -126,7 +126,7 @@ void check_every_length(F f, double tolerance) {
   }
 }
 
-TEST_CASE("blocks: every number of trips, with tapes", "[vectorise]") {
+TEST_CASE("blocks: every number of iterations, with tapes", "[vectorise]") {
   SECTION("cheap") { check_every_length<double>(cheap<double>, 1e-11); }
   SECTION("long") { check_every_length<double>(long_one<double>, 1e-11); }
   SECTION("functions") { check_every_length<double>(with_function<double>, 1e-11); }
@@ -171,14 +171,14 @@ TEST_CASE("blocks: a tape holds vectors of one width", "[vectorise]") {
   };
   for (const int native : {2, 4, 8}) {
     check(with_function<double>, native);  // what is cheap is computed again, and on no tape
-    check(by_row<double>, native, false);  // the lanes lie along the rows, inside the trips that keep something
+    check(by_row<double>, native, false);  // the lanes lie along the rows, inside the iterations that keep something
     check(by_row<float>, native, false);
     check(by_column<double>, native);
     check(by_threes<double>, native);
   }
 }
 
-TEST_CASE("blocks: a number of trips that is known", "[vectorise]") {
+TEST_CASE("blocks: a number of iterations that is known", "[vectorise]") {
   const std::vector<double> a = numbers(40);
   for (const int n : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 19, 33, 37}) {
     CAPTURE(n);
@@ -202,8 +202,8 @@ TEST_CASE("blocks: a number of trips that is known", "[vectorise]") {
   }
 }
 
-TEST_CASE("blocks: a few trips around many", "[vectorise]") {
-  // Three trips would leave most lanes idle: the loop inside runs in lanes, over elements that lie together.
+TEST_CASE("blocks: a few iterations around many", "[vectorise]") {
+  // Three iterations would leave most lanes idle: the loop inside runs in lanes, over elements that lie together.
   const auto f = [](Mat m) {
     return total<double>(
         3, [&](Int i) { return total<double>(m.dim(1), [&](Int j) { return m(i, j) * m(i, j) * 0.5; }); });
@@ -224,8 +224,8 @@ TEST_CASE("blocks: a few trips around many", "[vectorise]") {
 
 // ---- the choice
 
-/// How many lanes run for n trips: each block's, whether they work or are idle. Every trip must have one.
-int lanes_run(const LaneBlocks& blocks, int n) {
+/// How many lanes run for n iterations: each block's, whether they work or are idle. Every iteration must have one.
+int lanes_run(const VectorWidths& blocks, int n) {
   int run = 0, left = n;
   for (const int w : blocks.whole) {
     run += left / w * w;
@@ -261,7 +261,7 @@ TEST_CASE("blocks: which are chosen", "[vectorise]") {
                                         .narrow = narrow,
                                         .work = work,
                                         .size = size,
-                                        .trips = {}};
+                                        .iterations = {}};
                   const auto blocks = passes::choose_blocks(shape, native);
                   REQUIRE(blocks);
                   const int registers = narrow ? 2 * native : native;
@@ -273,8 +273,8 @@ TEST_CASE("blocks: which are chosen", "[vectorise]") {
                   }
                   if (!inner && !heavy && work <= 16) CHECK(lanes_run(*blocks, 7) == 7);
                 }
-  CHECK(!passes::choose_blocks({.reads = true, .work = 2, .trips = 3}, 4));
-  CHECK(passes::choose_blocks({.reads = true, .heavy = true, .work = 2, .trips = 3}, 4));
+  CHECK(!passes::choose_blocks({.reads = true, .work = 2, .iterations = 3}, 4));
+  CHECK(passes::choose_blocks({.reads = true, .heavy = true, .work = 2, .iterations = 3}, 4));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The largest and the smallest number of a loop, in lanes: of every number of trips about the lanes, with NaN, beside
+// The largest and the smallest number of a loop, in lanes: of every number of iterations about the lanes, with NaN, beside
 // sums, in a float, and in threads.
 #include <cmath>
 #include <lantern/lantern.hpp>

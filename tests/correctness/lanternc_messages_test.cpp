@@ -350,7 +350,7 @@ TEST_CASE("what lanternc leaves as it is gets advice for lanternc") {
                         "      |                                                               ^\n"
                         "lanternc: error: @/m.cpp did not compile\n";
   CHECK(model.lanternc().err == before +
-                                    ", and lanternc does not rewrite control flow that stands here, in the "
+                                    ", and lanternc does not rewrite control flow here, in the "
                                     "body of a macro for instance. "
                                     "Move it to a function or lambda of its own, outside of the macro, or "
                                     "write IF, WHILE, AND, OR or select\n" +

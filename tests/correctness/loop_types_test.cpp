@@ -1,4 +1,4 @@
-// Shapes of loop state that change from trip to trip: how far that reaches is found while staging.
+// Shapes of loop state that change from iteration to iteration: how far that reaches is found while staging.
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -31,7 +31,7 @@ D delay_line(D x, I n) {
   });
   return sum(line.back()) * cast<double>(line.back().dim(0));
 }
-/// After n trips the last of the line has 2 + n - stages + 1 elements, if it is that many.
+/// After n iterations the last of the line has 2 + n - stages + 1 elements, if it is that many.
 double expected(double x, std::int64_t n, std::int64_t stages) {
   const auto grown = static_cast<double>(std::max<std::int64_t>(0, n - stages + 1));
   return (2 * x + grown * x * x) * (2 + grown);

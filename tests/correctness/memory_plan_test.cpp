@@ -148,7 +148,7 @@ TEST_CASE("states that go round have the memory of three others at first", "[mem
 }
 
 TEST_CASE("what is handed on is not used again", "[memory_plan]") {
-  // Both sides of a branch, states that change places, a tensor that a later trip reads, results that share
+  // Both sides of a branch, states that change places, a tensor that a later iteration reads, results that share
   // memory.
   const auto program = [](M x, M w, I n) {
     auto [a, b, c] = FOR(0, n, std::tuple(x, w, x + w), [&](I i, M p, M q, M r) {

@@ -117,7 +117,7 @@ TEST_CASE("divide and conquer, staged: loops keep states, not a tape", "[modes]"
   const auto [b, large] = held(divided, 1'000'000);
   const auto [c, all] = held(taped, 1'000'000);
   CHECK(b == Approx(c).epsilon(1e-9));
-  INFO("bytes: 10^4 trips " << small << ", 10^6 " << large << ", taped " << all);
+  INFO("bytes: 10^4 iterations " << small << ", 10^6 " << large << ", taped " << all);
   CHECK(all >= 8'000'000);
   CHECK(large < 100'000);
   CHECK(large <= 2 * small);
@@ -183,7 +183,7 @@ TEST_CASE("a bound on a loop's memory is kept by every staged mode", "[modes]") 
     const auto compiled = compile(f);
     const auto [a, small] = held(compiled, 1'000);
     const auto [b, large] = held(compiled, 100'000);
-    INFO("bytes: 10^3 trips " << small << ", 10^5 " << large);
+    INFO("bytes: 10^3 iterations " << small << ", 10^5 " << large);
     CHECK(b == Approx(compile(grad<0>(bounded))(0.8, 100'000)).epsilon(1e-9));
     CHECK(large < 100'000);
   };

@@ -102,7 +102,7 @@ const std::vector<Program>& programs() {
          });
          return a * b + v;
        }},
-      {"no trip",
+      {"no iteration",
        [](D x) {
          return WHILE(
                     x * x, [](D t) { return t > 1e9; }, [&](D t) { return t * x; }) *

@@ -194,8 +194,8 @@ TEST_CASE("a derivative of a function that captures the outer variable through c
 
 // ---- products, positions, arrays ----
 
-// The trips of such a loop are differentiated one by one: what they call must leave nothing behind.
-TEST_CASE("a recursive function in a loop over independent trips", "[nesting]") {
+// The iterations of such a loop are differentiated one by one: what they call must leave nothing behind.
+TEST_CASE("a recursive function in a loop over independent iterations", "[nesting]") {
   using I = Rep<std::int64_t>;
   const auto power = [](D u, D v, I n) {
     const auto h = FUN<double(double, std::int64_t)>("h", [=](auto self, D x, I k) {

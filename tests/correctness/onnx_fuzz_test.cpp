@@ -176,8 +176,8 @@ std::string control() {
   other.outputs = {value("b", {3})};
   g.inputs = {value("x", {3}), value("condition", {}, onnx::Element::boolean)};
   g.outputs = {value("y", {3}), value("all", {2, 3})};
-  g.initialisers = {{"trips", onnx::Value(std::int64_t{2})}, weight("start", {3})};
-  g.nodes = {node("Loop", {"trips", "", "start"}, {"last", "all"}, {attribute("body", inner(body))}),
+  g.initialisers = {{"iterations", onnx::Value(std::int64_t{2})}, weight("start", {3})};
+  g.nodes = {node("Loop", {"iterations", "", "start"}, {"last", "all"}, {attribute("body", inner(body))}),
              node("If", {"condition"}, {"y"},
                   {attribute("then_branch", inner(then)), attribute("else_branch", inner(other))})};
   return model(std::move(g));

@@ -167,7 +167,7 @@ TEST_CASE("sums are reassociated unless told otherwise", "[sums]") {
   CHECK(free(d.a) == Approx(ordered(d.a)));
   CHECK(free.source("ir").find("lane_sum") != std::string::npos);
   CHECK(ordered.source("ir").find("lane_") == std::string::npos);
-  // Sums of adjoints have no order: the gradient by what all trips share still runs in lanes.
+  // Sums of adjoints have no order: the gradient by what all iterations share still runs in lanes.
   options.reassociate = false;
   const auto shared = compile(grad<1>(sig<double(Array<double>, double)>([](Vec a, D s) {
                                 return total(a.size(), [&](I i) { return sin(a[i] * s); });

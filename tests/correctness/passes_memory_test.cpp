@@ -68,7 +68,7 @@ TEST_CASE("a table of all combinations is made where it is small", "[passes][mem
   }
 }
 
-TEST_CASE("a large array of each trip's own is there once, not for each lane", "[passes][memory]") {
+TEST_CASE("a large array of each iteration's own is there once, not for each lane", "[passes][memory]") {
   constexpr std::int64_t n = 200'000;
   const auto f = [](A x) {
     return total(x.size(), [&](I i) {

@@ -139,7 +139,7 @@ TEST_CASE("arrays and tensors are printed in brackets, long dimensions shortened
                std::vector<std::int64_t>{4});
 }
 
-TEST_CASE("in a loop the values are printed in every trip") {
+TEST_CASE("in a loop the values are printed in every iteration") {
   check_prints(&halving, "i = 0\ns = 3\ni = 1\ns = 4.5\nlast = 10.125\n", 3.0, 2);
   check_prints(&halving, "last = 3\n", 3.0, 0);
 }
@@ -152,7 +152,7 @@ TEST_CASE("a derivative prints values in its forward part and adjoints in its ba
       2);
 }
 
-TEST_CASE("a loop whose trips are differentiated one by one keeps the order of what it prints") {
+TEST_CASE("a loop whose iterations are differentiated one by one keeps the order of what it prints") {
   const auto total = [](Rep<Array<double>> a) {
     return FOR(0, a.size(), Rep<double>(0.0), [&](Rep<std::int64_t> i, Rep<double> s) {
       return s + print_adjoint(print(a[i], "element") * 2.0, "adjoint");

@@ -541,7 +541,7 @@ TEST_CASE("random programs over arrays as kernels", "[arrays][cuda]") {
 }
 
 TEST_CASE("programs over arrays that were wrong once", "[arrays]") {
-  check(1034);   // trips of a loop in lanes popped what lanes of a loop inside its partner had pushed
+  check(1034);   // iterations of a loop in lanes popped what lanes of a loop inside its partner had pushed
   check(20255);  // a loop that only adds vectors to elements was no construct that holds vectors
 }
 

@@ -180,7 +180,7 @@ class MixedSource {
       for (const auto& [t, scope] : parts) n.parts.push_back(make(t, scope, depth - 1));
       return n;
     };
-    const Scope state = s.with({D, L}).repeated(1), trip = state.with({L});
+    const Scope state = s.with({D, L}).repeated(1), iteration = state.with({L});
     switch (below(type == D ? 29 : type == L ? 22 : 12)) {
       case 0:
         return with(node(N::element, type), {{L, s}});
@@ -205,14 +205,14 @@ class MixedSource {
         }
         return with(node(N::binary, type, below(9)), {{type, s}, {type, s}});
       case 12:
-        return with(node(N::steps, type, below(5)), {{L, s}, {D, s}, {L, s}, {D, trip}, {L, trip}});
+        return with(node(N::steps, type, below(5)), {{L, s}, {D, s}, {L, s}, {D, iteration}, {L, iteration}});
       case 13: {
         const Scope counted = state.with({S});
         return with(node(N::until, type, below(5)),
                     {{D, s}, {L, s}, {B, counted}, {D, counted}, {L, counted}});
       }
       case 14: {
-        const Scope inside = trip.with({B});
+        const Scope inside = iteration.with({B});
         return with(node(N::record, type, below(4)), {{D, s}, {L, s}, {D, inside}, {L, inside}, {B, inside}});
       }
       case 15: {
@@ -255,7 +255,7 @@ class MixedSource {
                     {{sum, s}, {sum, element}, {B, element}});
       }
       case 22:
-        return with(node(N::changed, D, below(4)), {{D, s}, {B, trip}, {D, trip}, {D, trip}});
+        return with(node(N::changed, D, below(4)), {{D, s}, {B, iteration}, {D, iteration}, {D, iteration}});
       case 23:
         if (s.loops > most_loops) return leaf(type, s);
         return with(node(N::fold, D), {{D, s}, {D, state.with({D})}});

@@ -244,9 +244,9 @@ struct StagedWorld {
     return {x, m + cast<Long>(i)};
   }
   template <class F>
-  static Pair record(int trips, const Pair& start, F&& body) {
+  static Pair record(int iterations, const Pair& start, F&& body) {
     using Record = MixedRecord<D, L, B>;
-    const Record r = FOR(0, trips, Record{start.first, start.second, B(true)}, [&](L i, D x, L m, B c) {
+    const Record r = FOR(0, iterations, Record{start.first, start.second, B(true)}, [&](L i, D x, L m, B c) {
       const auto [y, k, d] = body(i, x, m, c);
       return Record{y, k, d};
     });
@@ -272,9 +272,9 @@ struct StagedWorld {
     return first(x, n);
   }
   template <class C, class F, class G>
-  static D changed(int trips, const D& start, C&& condition, F&& set, G&& add) {
+  static D changed(int iterations, const D& start, C&& condition, F&& set, G&& add) {
     Var<double> v = start;
-    FOR(0, trips, [&](L i) {
+    FOR(0, iterations, [&](L i) {
       IF(condition(i, v), [&] { v = set(i, v); });
       v += add(i, v);
     });
@@ -703,9 +703,9 @@ struct PlainWorld {
     return {p.first, binary(0, p.second, Long{i})};
   }
   template <class F>
-  static Pair record(int trips, const Pair& p, F&& body) {
+  static Pair record(int iterations, const Pair& p, F&& body) {
     std::tuple<D, Long, bool> r(p.first, p.second, true);
-    for (Long i = 0; i < trips; ++i) r = body(i, std::get<0>(r), std::get<1>(r), std::get<2>(r));
+    for (Long i = 0; i < iterations; ++i) r = body(i, std::get<0>(r), std::get<1>(r), std::get<2>(r));
     return {std::get<0>(r), binary(0, std::get<1>(r), Long{std::get<2>(r)})};
   }
   template <class F>
@@ -720,8 +720,8 @@ struct PlainWorld {
     return first ? x : unary(0, x);
   }
   template <class C, class F, class G>
-  static D changed(int trips, D v, C&& condition, F&& set, G&& add) {
-    for (Long i = 0; i < trips; ++i) {
+  static D changed(int iterations, D v, C&& condition, F&& set, G&& add) {
+    for (Long i = 0; i < iterations; ++i) {
       if (condition(i, v)) v = set(i, v);
       v = binary(0, v, add(i, v));
     }

@@ -1,5 +1,5 @@
 // Random nests of loops over flat arrays and matrices, with indices that are sums of products, stop at ends,
-// go around them or fall: whatever is proved of them (trips that do not meet, elements that are not written
+// go around them or fall: whatever is proved of them (iterations that do not meet, elements that are not written
 // again or were not before, writes that nobody reads, products of matrices, steps from lane to lane), values
 // and derivatives are those of eager evaluation.
 #include <algorithm>

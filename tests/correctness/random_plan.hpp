@@ -53,7 +53,7 @@ enum class Part {
   before,
   after,
   chosen_row,
-  outside,  // where a trip goes too far
+  outside,  // where an iteration goes too far
   // columns
   column,
   mirrored_column,
@@ -106,7 +106,7 @@ struct RandomPlan {
 /// The same seed gives the same program.
 class PlanSource {
  public:
-  /// `outside`: some indices are outside an array in some trip.
+  /// `outside`: some indices are outside an array in some iteration.
   explicit PlanSource(unsigned seed, bool outside = false) : random_(seed), outside_(outside) {}
 
   RandomPlan plan() {

@@ -287,8 +287,8 @@ class PlanRunner {
       case Part::halving:
         return std::get<0>(WHILE(
             std::tuple(part(s, 0), I(0)),
-            [](D x, I trips) { return AND(abs(x) > 0.3, [&] { return trips < 7; }); },
-            [&](D x, I trips) { return std::tuple(0.6 * x + 0.1 * sin(part(having(s, x), 1)), trips + 1); }));
+            [](D x, I iterations) { return AND(abs(x) > 0.3, [&] { return iterations < 7; }); },
+            [&](D x, I iterations) { return std::tuple(0.6 * x + 0.1 * sin(part(having(s, x), 1)), iterations + 1); }));
       case Part::bounded_steps:
         return FOR(
             0, 9, part(s, 0), [&](I, D x) { return sin(part(having(s, x), 1)) + 0.4 * x; },
@@ -329,8 +329,8 @@ class PlanRunner {
     }
   }
 
-  A each(const Scope& s, const A& start, const std::function<A(const I&, const A&)>& trip) const {
-    return FOR(0, s.n, start, [&](I i, A a) { return trip(i, a); });
+  A each(const Scope& s, const A& start, const std::function<A(const I&, const A&)>& iteration) const {
+    return FOR(0, s.n, start, [&](I i, A a) { return iteration(i, a); });
   }
 
   void add(Scope& s, const Node& n) const {
@@ -432,15 +432,15 @@ class PlanRunner {
       case Part::until:
         s.arrays.push_back(std::get<0>(WHILE(
             std::tuple(start, I(0)),
-            [&](A a, I trips) { return AND(sum(a * a) > 0.5, [&] { return trips < 5; }); },
-            [&](A a, I trips) {
+            [&](A a, I iterations) { return AND(sum(a * a) > 0.5, [&] { return iterations < 5; }); },
+            [&](A a, I iterations) {
               Scope in = s;
               in.arrays.push_back(a);
               return std::tuple(each(in, a,
                                      [&](const I& i, const A& b) {
                                        return b.set(i, 0.7 * b[i] + 0.2 * small(in_row(in, i), *first));
                                      }),
-                                trips + 1);
+                                iterations + 1);
             })));
         return;
       case Part::choice:
@@ -492,10 +492,10 @@ class PlanRunner {
     const Node& first = n.parts[0];
     const Singles no_singles = fill(S(0.0), s.n);
     const auto single = [&](const Scope& in) { return noise.on(cast<float>(small(in, first))); };
-    const auto matrix = [&](const M& from, auto trip, bool by_columns = false) {
+    const auto matrix = [&](const M& from, auto iteration, bool by_columns = false) {
       return FOR(0, by_columns ? s.m : s.n, from, [&](I i, M all) {
         return FOR(0, by_columns ? s.n : s.m, all,
-                   [&](I j, M w) { return by_columns ? trip(j, i, w) : trip(i, j, w); });
+                   [&](I j, M w) { return by_columns ? iteration(j, i, w) : iteration(i, j, w); });
       });
     };
     const auto at = [&](const I& i, const I& j) { return in_column(in_row(s, i), j); };

@@ -260,9 +260,9 @@ D bounded(D x) { return x / (1.0 + 0.1 * x * x); }
       }
       case Part::halving:
         return fmt::format(
-            "std::get<0>(WHILE(std::tuple({0}, I(0)), [](D x, I trips) {{ return AND(abs(x) > 0.3, [&] {{ "
+            "std::get<0>(WHILE(std::tuple({0}, I(0)), [](D x, I iterations) {{ return AND(abs(x) > 0.3, [&] {{ "
             "return "
-            "trips < 7; }}); }}, [&](D {1}, I trips) {{ return std::tuple(0.6 * {1} + 0.1 * sin({2}), trips "
+            "iterations < 7; }}); }}, [&](D {1}, I iterations) {{ return std::tuple(0.6 * {1} + 0.1 * sin({2}), iterations "
             "+ "
             "1); }}))",
             number(s, n.parts[0]), x, number(with(s, &Scope::numbers, x), n.parts[1]));
@@ -385,9 +385,9 @@ D bounded(D x) { return x / (1.0 + 0.1 * x * x); }
       }
       case Part::until:
         return array(fmt::format(
-            "std::get<0>(WHILE(std::tuple({0}, I(0)), [&](A a, I trips) {{ return AND(sum(a * a) > 0.5, [&] "
+            "std::get<0>(WHILE(std::tuple({0}, I(0)), [&](A a, I iterations) {{ return AND(sum(a * a) > 0.5, [&] "
             "{{ "
-            "return trips < 5; }}); }}, [&](A {1}, I trips) {{ return std::tuple({2}, trips + 1); }}))",
+            "return iterations < 5; }}); }}, [&](A {1}, I iterations) {{ return std::tuple({2}, iterations + 1); }}))",
             from, a,
             each(a, set(i, fmt::format("0.7 * {}[{}] + 0.2 * {}", b, i,
                                        small(with(rows, &Scope::arrays, a), 0))))));

@@ -91,7 +91,7 @@ class RandomSource {
       return n;
     };
     const Scope more{s.numbers + 1, s.integers, s.self}, two{s.numbers + 2, s.integers + 1, s.self},
-        trip{s.numbers + 1, s.integers + 1, s.self};
+        iteration{s.numbers + 1, s.integers + 1, s.self};
     switch (below(22)) {
       case 0:
       case 1:
@@ -116,10 +116,10 @@ class RandomSource {
         return with(Kind::loop, below(4), {s, s, two, two, two, two});
       case 15:
       case 16:
-        return with(Kind::for_loop, below(4), {s, trip});
+        return with(Kind::for_loop, below(4), {s, iteration});
       case 17:
       case 18:
-        return with(Kind::variable, below(4), {s, trip, trip, trip, more});
+        return with(Kind::variable, below(4), {s, iteration, iteration, iteration, more});
       case 19:
         return function(s, depth);
       case 20:
@@ -181,7 +181,7 @@ class SourceInterpreter {
   static D run(const Node& n, const Environment& e) {
     const auto part = [&](std::size_t i, const Environment& in) { return run(*n.parts[i], in); };
     const auto at = [&](std::size_t i) { return part(i, e); };
-    const std::int64_t trips = n.index;
+    const std::int64_t iterations = n.index;
     switch (n.kind) {
       case Kind::constant:
         return n.value;
@@ -215,7 +215,7 @@ class SourceInterpreter {
         // Bounded by a count; the condition looks at the state too.
         const auto [a, b, k] = WHILE(
             std::tuple(at(0), at(1), I(0)),
-            [&](D s, D t, I i) { return AND(i < trips, [&] {
+            [&](D s, D t, I i) { return AND(i < iterations, [&] {
                                    return part(2, e.with({s, t}, {i})) < 2.0;
                                  }); },
             [&](D s, D t, I i) {
@@ -225,10 +225,10 @@ class SourceInterpreter {
         return part(5, e.with({a, b}, {k}));
       }
       case Kind::for_loop:
-        return FOR(0, trips, at(0), [&](I i, D s) { return sin(part(1, e.with({s}, {i}))); });
+        return FOR(0, iterations, at(0), [&](I i, D s) { return sin(part(1, e.with({s}, {i}))); });
       case Kind::variable: {
         Var<double> v = at(0);
-        FOR(0, trips, [&](I i) {
+        FOR(0, iterations, [&](I i) {
           IF(part(1, e.with({v}, {i})) > 0.0, [&] { v = sin(part(2, e.with({v}, {i}))); });
           v += 0.5 * tanh(part(3, e.with({v}, {i})));
         });
@@ -246,7 +246,7 @@ class SourceInterpreter {
                 return sin(part(3, again));
               });
         });
-        return f(at(0), at(1), trips);
+        return f(at(0), at(1), iterations);
       }
       case Kind::self:
         return e.self(at(0), at(1), e.depth - 1 - std::int64_t{n.index});

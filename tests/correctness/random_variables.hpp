@@ -64,7 +64,7 @@ struct VariableNode {
     function
   };
   Kind kind;
-  int index = 0, other = 0;  ///< variables, closures, trips
+  int index = 0, other = 0;  ///< variables, closures, iterations
   double number = 0;
   std::vector<VariableNode> parts = {};
 };
@@ -108,7 +108,7 @@ class RandomVariables {
               0,
               {condition(depth - 1), condition(depth - 1)}};
     }
-    if (trips_ > 0 && chance(25)) return {Kind::odd_trip, pick(trips_)};
+    if (iterations_ > 0 && chance(25)) return {Kind::odd_trip, pick(iterations_)};
     return {Kind::less, a_variable(), 0, constant(), {expression(1)}};
   }
 
@@ -138,16 +138,16 @@ class RandomVariables {
       case 4:
       case 5: {
         Node n{chance(75) ? Kind::count : Kind::plain_count, 2 + pick(3)};
-        ++trips_;
+        ++iterations_;
         n.parts = block(1 + pick(3), loops + 1);
-        --trips_;
+        --iterations_;
         return n;
       }
       case 6: {
         Node n{Kind::repeat, 2 + pick(3), chance(30), 0, {condition(1)}};
-        ++trips_;
+        ++iterations_;
         for (Node& s : block(1 + pick(2), loops + 1)) n.parts.push_back(std::move(s));
-        --trips_;
+        --iterations_;
         return n;
       }
       case 7:
@@ -186,10 +186,10 @@ class RandomVariables {
         return {chance(50) ? Kind::swap : Kind::tie, a_variable(), a_variable()};
       case 22: {
         Node n{Kind::function, a_variable(), 0, 0, {expression(1)}};
-        const int outer = std::exchange(variables_, 1), trips = std::exchange(trips_, 0),
+        const int outer = std::exchange(variables_, 1), iterations = std::exchange(iterations_, 0),
                   pairs = std::exchange(pairs_, 0), closures = std::exchange(closures_, 0);
         for (Node& s : block(1 + pick(3), 0)) n.parts.push_back(std::move(s));
-        variables_ = outer, trips_ = trips, pairs_ = pairs, closures_ = closures;
+        variables_ = outer, iterations_ = iterations, pairs_ = pairs, closures_ = closures;
         return n;
       }
       default:
@@ -205,10 +205,10 @@ class RandomVariables {
   }
 
   std::mt19937 random_;
-  int budget_ = 0, variables_ = 2, pairs_ = 0, closures_ = 0, trips_ = 0;
+  int budget_ = 0, variables_ = 2, pairs_ = 0, closures_ = 0, iterations_ = 0;
 };
 
-/// Whether running a statement may end the trip or the loop around it.
+/// Whether running a statement may end the iteration or the loop around it.
 inline bool may_leave(const VariableNode& n) {
   if (n.kind == Kind::leave || n.kind == Kind::again) return true;
   return n.kind == Kind::branch && std::any_of(n.parts.begin(), n.parts.end(), may_leave);
@@ -321,7 +321,7 @@ class VariableMachine {
     }
   };
   /// A loop's counter, one of the two.
-  struct Trip {
+  struct Iteration {
     const std::int64_t* plain;
     const Index* staged;
   };
@@ -371,9 +371,9 @@ class VariableMachine {
       case Kind::less:
         return at(n.index) < 0.7 * value(n.parts[0]) + n.number;
       case Kind::odd_trip: {
-        const Trip& trip = pick(trips_, n.index);
-        if (trip.plain != nullptr) return *trip.plain % 2 == 1;
-        return *trip.staged % 2 == 1;
+        const Iteration& iteration = pick(iterations_, n.index);
+        if (iteration.plain != nullptr) return *iteration.plain % 2 == 1;
+        return *iteration.staged % 2 == 1;
       }
       case Kind::conjunction:
         return Flow::both(condition(n.parts[0]), [&] { return condition(n.parts[1]); });
@@ -384,7 +384,7 @@ class VariableMachine {
     }
   }
 
-  /// The statements from `i` on, whose variables end with them. Whether the trip goes on afterwards.
+  /// The statements from `i` on, whose variables end with them. Whether the iteration goes on afterwards.
   Truth block(const Nodes& all, std::size_t i) {
     struct Ending {
       VariableMachine& machine;
@@ -463,7 +463,7 @@ class VariableMachine {
     }
   }
 
-  /// A statement after which the trip may be over. Whether it goes on.
+  /// A statement after which the iteration may be over. Whether it goes on.
   Truth leaving(const Node& n) {
     if (n.kind == Kind::again) return !condition(n.parts[0]);
     if (n.kind == Kind::branch)
@@ -546,8 +546,8 @@ class VariableMachine {
 
   /// run(body): a loop over the statements, whose body gives whether to go on where they may leave it.
   template <class Run>
-  void loop(const Nodes& statements, const Trip& trip, const Run& run) {
-    trips_.push_back(trip);
+  void loop(const Nodes& statements, const Iteration& iteration, const Run& run) {
+    iterations_.push_back(iteration);
     if (std::any_of(statements.begin(), statements.end(), may_leave))
       run([&] {
         Truth stays = true;
@@ -558,13 +558,13 @@ class VariableMachine {
       });
     else
       run([&] { block(statements, 0); });
-    trips_.pop_back();
+    iterations_.pop_back();
   }
 
   std::vector<T*> variables_;
   std::vector<Pair*> pairs_;
   std::vector<std::function<T(const T&)>> closures_;
-  std::vector<Trip> trips_;
+  std::vector<Iteration> iterations_;
   std::vector<Truth*> stays_;  ///< of the loops around: false after a break
 };
 

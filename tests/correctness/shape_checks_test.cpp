@@ -82,7 +82,7 @@ TEST_CASE("a direction has the sizes of what it belongs to", "[shapes]") {
       "vjp", [=](A x, A bar) { return std::get<1>(vjp(twice)(x, bar)); }, three, two);
 }
 
-TEST_CASE("a loop that makes no trip checks no shapes", "[shapes]") {
+TEST_CASE("a loop that makes no iteration checks no shapes", "[shapes]") {
   const auto gradient = grad<0>(nested);
   for (const int opt : {0, 3}) {
     const auto f = compile(gradient, {.target = Target::c, .opt = opt});

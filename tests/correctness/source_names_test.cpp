@@ -21,11 +21,11 @@ Rep<double> curve(Rep<double> time, Rep<double> speed) {
   return half * half;
 }
 
-Rep<double> loops(Rep<double> start, Rep<std::int64_t> trips) {
+Rep<double> loops(Rep<double> start, Rep<std::int64_t> iterations) {
   auto low = WHILE(
       start, [](Rep<double> level) { return level > 1.0; }, [](Rep<double> level) { return level * 0.5; });
-  return FOR(0, trips, low,
-             [&](Rep<std::int64_t> trip, Rep<double> sum) { return sum + cast<double>(trip) * sum; });
+  return FOR(0, iterations, low,
+             [&](Rep<std::int64_t> iteration, Rep<double> sum) { return sum + cast<double>(iteration) * sum; });
 }
 
 Rep<Array<double>> smooth(Rep<Array<double>> signal, Rep<std::int64_t> rounds) {
@@ -96,7 +96,7 @@ TEST_CASE("the state of a loop has the names of its lambda") {
   const std::string text = graph(&loops);
   CHECK_THAT(text, Contains("%low = loop %start"));
   CHECK_THAT(text, Contains("(%level"));
-  CHECK_THAT(text, Contains("%trip") && Contains("%sum"));
+  CHECK_THAT(text, Contains("%iteration") && Contains("%sum"));
 }
 
 TEST_CASE("the parameters of a FUN have names, without self") {
@@ -128,7 +128,7 @@ TEST_CASE("loops of a derivative are named in both parts") {
   const std::string text =
       compile(grad<0>(&loops), {.target = Target::c, .opt = 1, .name = "slope"}).source("c");
   CHECK_THAT(text, Contains("// forward\n") && Contains("// backward\n"));
-  CHECK_THAT(text, Contains("double level = start;") && Contains("for (int64_t trip = trips; trip-- > 0;)"));
+  CHECK_THAT(text, Contains("double level = start;") && Contains("for (int64_t iteration = iterations; iteration-- > 0;)"));
   CHECK_THAT(text, Contains("double d_level") && Contains("double d_sum"));
   CHECK(text.find("// forward") < text.find("// backward"));
 }

@@ -274,7 +274,7 @@ TEST_CASE("patterns of control flow and of every kind of operation", "[sparse]")
   const std::vector<double> x{0.5, -1.5, 2.0};
   const auto columns = [&](const auto& f) { return jacobian_sparsity(f)(x).column; };
   using Columns = std::vector<std::int64_t>;
-  // The branch that ran; the trips that ran.
+  // The branch that ran; the iterations that ran.
   const auto chooses = [](A a) {
     return fill(IF(
                     a[1] < 0.0, [&] { return a[0]; }, [&] { return a[1]; }),

@@ -445,7 +445,7 @@ TEST_CASE("products") {
                     Catch::Contains("matmul: expected as many dimensions before the matrices"));
 }
 
-TEST_CASE("scan keeps an output of each trip") {
+TEST_CASE("scan keeps an output of each iteration") {
   const Function running = [](const T& x) {
     const auto [last, all_of_them] = scan(x.dim(0), Rep<double>(1.0), [&](auto i, Rep<double> s) {
       const Rep<double> next = s * x(i);
@@ -462,7 +462,7 @@ TEST_CASE("scan keeps an output of each trip") {
   const auto none = [](Rep<Tensor<double, dyn>> x) {
     return scan(x.dim(0), Rep<double>(0.0), [&](auto i, Rep<double> s) { return std::pair(s + x(i), s); }).second;
   };
-  CHECK_THROWS_WITH(compile(none)(TensorValue<double>(Shape{0})), Catch::Contains("scan: expected at least one trip"));
+  CHECK_THROWS_WITH(compile(none)(TensorValue<double>(Shape{0})), Catch::Contains("scan: expected at least one iteration"));
 }
 
 TEST_CASE("tensor functions in batches, threads, checkpoints and declared shapes") {
@@ -506,7 +506,7 @@ TEST_CASE("what lies outside is zero also of tensors that are repeated, filled o
   CHECK(everywhere(grad([&](Rep<Tensor<double, dyn>> t) { return sum(repeated(t, 4)); }), x)[0] == Approx(10));
 }
 
-TEST_CASE("operations of several element types share a nest, and a trip's zeros have the element of what they are for") {
+TEST_CASE("operations of several element types share a nest, and an iteration's zeros have the element of what they are for") {
   const auto several = [](Rep<Tensor<double, dyn, dyn>> t) {
     return std::tuple(Rep<Tensor<bool>>(t > 0.5), sigmoid(t), t + 1.0, silu(t));
   };

@@ -40,7 +40,7 @@ void check_close(const std::vector<double>& a, const std::vector<double>& b) {
   CHECK(wrong == 0);
 }
 
-/// No trips, fewer than threads, too few to pay, many, and such that leave remainders.
+/// No iterations, fewer than threads, too few to pay, many, and such that leave remainders.
 const std::size_t lengths[] = {0, 1, 2, 3, 5, 1000, 600000, 600007};
 
 bool forks(const std::string& ir) { return ir.find("call[fork ") != std::string::npos; }
@@ -73,7 +73,7 @@ void check_in_threads(F f) {
 
 }  // namespace
 
-TEST_CASE("threads: sums, and elements of a trip's own", "[threads]") {
+TEST_CASE("threads: sums, and elements of an iteration's own", "[threads]") {
   check_in_threads([](Vec a) { return total(a.size(), [&](Int i) { return sin(a[i]) * a[i] + 1.0; }); });
   check_in_threads([](Vec a) {
     const Vec b = FOR(0, a.size(), fill(Num(0.0), a.size()),
@@ -90,7 +90,7 @@ TEST_CASE("threads: what counts beside the index, and where a loop ends", "[thre
         });
     return s * t + cast<double>(k);
   });
-  // From the second element on: the first trip is not trip 0.
+  // From the second element on: the first iteration is not iteration 0.
   check_in_threads(
       [](Vec a) { return FOR(1, a.size(), 1.0, [&](Int i, Num s) { return s + a[i] * sin(a[i - 1]); }); });
 }
@@ -123,7 +123,7 @@ TEST_CASE("threads: the largest, the smallest, and whether any is", "[threads]")
   }
 }
 
-TEST_CASE("threads: inner loops with arrays and tapes of a trip", "[threads]") {
+TEST_CASE("threads: inner loops with arrays and tapes of an iteration", "[threads]") {
   check_in_threads([](Vec a) {
     return total(a.size(), [&](Int i) {
       const Vec w =
@@ -134,7 +134,7 @@ TEST_CASE("threads: inner loops with arrays and tapes of a trip", "[threads]") {
   });
 }
 
-TEST_CASE("threads: trips that meet at one element add up", "[threads]") {
+TEST_CASE("threads: iterations that meet at one element add up", "[threads]") {
   const auto f =
       sig<double(Array<double>, Array<double>, Array<std::int64_t>)>([](Vec table, Vec other, Ints at) {
         return total(at.size(), [&](Int i) {
@@ -227,7 +227,7 @@ TEST_CASE("threads: an argument that the loop starts from stays as it is", "[thr
   CHECK(x == numbers(400001));
 }
 
-TEST_CASE("threads: matrices and rows that all trips add to", "[threads]") {
+TEST_CASE("threads: matrices and rows that all iterations add to", "[threads]") {
   const auto f = sig<double(Tensor<double, dyn, dyn>, Array<double>)>([](Mat w, Vec x) {
     return total(x.size() / 3, [&](Int n) {
       const auto y = matmul(w, x.slice(3 * n, 3 * n + 3));
@@ -258,7 +258,7 @@ TEST_CASE("threads: a loop inside a loop that cannot fork", "[threads]") {
   const auto one = compile(f, in_threads(1)), two = compile(f, in_threads(2));
   CHECK(forks(two.source("ir")));
   check_close(two(0.7, a), one(0.7, a));
-  // Its derivative keeps something of every trip for later: that stays with one thread.
+  // Its derivative keeps something of every iteration for later: that stays with one thread.
   check_close(compile(grad<0>(f), in_threads(2))(0.7, a), compile(grad<0>(f), in_threads(1))(0.7, a));
 }
 
@@ -437,7 +437,7 @@ TEST_CASE("threads: random loops", "[threads]") {
   int forked = 0;
   for (unsigned seed = 0; seed < 24; ++seed) {
     CAPTURE(seed);
-    // A term of the trip's elements, two of the table's and the index.
+    // A term of the iteration's elements, two of the table's and the index.
     const auto term = [](std::mt19937& r, Num x, Num p, Num q, Int i) {
       Num v = x;
       for (int k = 0; k < 3 + static_cast<int>(r() % 5); ++k) {
@@ -510,10 +510,10 @@ TEST_CASE("threads: random loops", "[threads]") {
 
 TEST_CASE("threads: loops that do not fork", "[threads]") {
   const auto ir = [](auto f) { return compile(f, in_threads(2)).source("ir"); };
-  // What a trip needs of the trip before.
+  // What an iteration needs of the iteration before.
   CHECK_FALSE(forks(ir(sig<double(Array<double>)>(
       [](Vec a) { return FOR(0, a.size(), 1.0, [&](Int i, Num s) { return sin(s) + a[i]; }); }))));
-  // Elements that may be another trip's.
+  // Elements that may be another iteration's.
   CHECK_FALSE(forks(ir(sig<double(Array<double>, Array<std::int64_t>)>([](Vec a, Ints at) {
     return FOR(0, at.size(), a, [&](Int i, Vec v) { return v.set(at[i], v[i] * v[i]); })[0];
   }))));

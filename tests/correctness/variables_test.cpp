@@ -511,7 +511,7 @@ const std::vector<Program>& nested() {
          };
          return called<T>("outer", outer, x) * y + called<T>("outer", outer, y);
        }},
-      {"early values of loops without trips",
+      {"early values of loops without iterations",
        []<class T>(T x, T y) {
          T v = x, w = y;
          times(T(0.0), [&](const T& i) { v = w * i; });
@@ -724,7 +724,7 @@ TEST_CASE("arrays and tensors that branches and loops assign", "[variables]") {
     });
     return sum(b);
   });
-  test("longer with each trip", [](A a) {
+  test("longer with each iteration", [](A a) {
     A b = a;
     D s = 0.0;
     FOR(0, 3, [&](const I&) {

@@ -80,7 +80,7 @@ void check_in_lanes(F f, const char* expected = "lane_index") {
   }
 }
 
-TEST_CASE("sums and elements of a trip's own", "[vectorise]") {
+TEST_CASE("sums and elements of an iteration's own", "[vectorise]") {
   check_in_lanes([](Vec a) { return total(a.size(), [&](Int i) { return sin(a[i]) * a[i] + 1.0; }); });
   check_in_lanes([](Vec a) {
     const Vec b = tabulate(a.size(), [&](Int i) { return exp(a[i]) / (1.0 + a[i] * a[i]); });
@@ -253,7 +253,7 @@ TEST_CASE("elements that a guard keeps from being read outside an array", "[vect
 }
 
 TEST_CASE("flat indices into rows", "[vectorise]") {
-  // Whichever loop runs in lanes: the trips of both are known to have elements of their own.
+  // Whichever loop runs in lanes: the iterations of both are known to have elements of their own.
   const auto smoothed = [](Vec u, Int rows, Int columns) {
     Vec v = u;
     FOR(1, rows - 1, [&](Int i) {
@@ -335,7 +335,7 @@ TEST_CASE("elements in equal steps", "[vectorise]") {
   }
 }
 
-TEST_CASE("elements that meet keep the order of the trips", "[vectorise]") {
+TEST_CASE("elements that meet keep the order of the iterations", "[vectorise]") {
   // Rows one shorter than the loop over them: the last element of a row is the first of the next.
   const auto overlapping =
       sig<double(Array<double>, std::int64_t, std::int64_t)>([](Vec u, Int rows, Int columns) {
@@ -359,8 +359,8 @@ TEST_CASE("elements that meet keep the order of the trips", "[vectorise]") {
   }
 }
 
-TEST_CASE("inner loops, arrays of a trip and their tapes", "[vectorise]") {
-  // Each trip has an array, a sequential loop over it and a maximum.
+TEST_CASE("inner loops, arrays of an iteration and their tapes", "[vectorise]") {
+  // Each iteration has an array, a sequential loop over it and a maximum.
   check_in_lanes([](Vec a) {
     return total(a.size(), [&](Int i) {
       const Vec w = tabulate(5, [&](Int k) { return a[i] * cast<double>(k + 1) - 0.3; });
@@ -398,7 +398,7 @@ TEST_CASE("lanes that meet at one element add up", "[vectorise]") {
   }
 }
 
-TEST_CASE("what all trips share is summed before it is scaled", "[vectorise]") {
+TEST_CASE("what all iterations share is summed before it is scaled", "[vectorise]") {
   // sum over points of |L (x_n - m)|^2: the adjoint of m is L' times one sum.
   const auto f = [](Mat x, Vec m, Mat l) {
     const Int d = m.size();
@@ -429,7 +429,7 @@ TEST_CASE("what all trips share is summed before it is scaled", "[vectorise]") {
     }
 }
 
-TEST_CASE("rows written by their own trip", "[vectorise]") {
+TEST_CASE("rows written by their own iteration", "[vectorise]") {
   const auto f = [](Vec a, Mat to) {
     return FOR(0, a.size(), to, [&](Int i, Mat t) {
       return FOR(0, 3, t.set(i, 3, a[i]), [&](Int k, Mat u) { return u.set(i, k, a[i] * cast<double>(k)); });
@@ -463,7 +463,7 @@ TEST_CASE("rows that inner loops write run in lanes from end to end", "[vectoris
         check_close(fb.data, sb.data);
       }
   };
-  // each trip's own row
+  // each iteration's own row
   check([](Mat a, Mat b, Ints) {
     return total(a.dim(0), [&](Int i) {
       return total(a.dim(1), [&](Int j) { return a(i, j) * a(i, j) * b(i, 0) + b(i, j); });
@@ -503,7 +503,7 @@ TEST_CASE("loops that are not for lanes stay", "[vectorise]") {
   const auto stays = [](auto f) {
     return compile(sig<double(Array<double>)>(f), lanes).source("ir").find("lane_") == std::string::npos;
   };
-  // A trip uses what the one before made.
+  // An iteration uses what the one before made.
   CHECK(stays([](Vec a) { return FOR(0, a.size(), 0.5, [&](Int i, Num s) { return s * a[i]; }); }));
   CHECK(stays(
       [](Vec a) { return FOR(1, a.size(), a, [&](Int i, Vec b) { return b.set(i, b[i - 1] * 2.0); })[0]; }));

@@ -143,7 +143,7 @@ TEST_CASE("the backward part of a native loop stops at the user's lines") {
   if (!can_debug()) return;
   const TemporaryDirectory directory;
   const std::string next = place("native.cpp", "Rep<double> next");
-  // Seven trips forward, then the backward part of the last.
+  // Seven iterations forward, then the backward part of the last.
   const std::string said =
       gdb({build("native.cpp", directory)}, {"break slope_lantern", "run", "break " + next, "ignore 2 7",
                                              "continue", "print d_next", "continue", "delete", "continue"});

@@ -6,7 +6,7 @@ using namespace lantern;
 // No loop: nothing is kept.
 Rep<double> straight(Rep<double> x, Rep<double> y) { return sin(x * y) + exp(x); }
 
-// A loop whose trips depend on each other, with a branch in it.
+// A loop whose iterations depend on each other, with a branch in it.
 Rep<double> decay(Rep<double> x, Rep<double> rate) {
   for (Rep<std::int64_t> i = 0; i < 50; ++i) {
     if (x > 1.0)
@@ -23,7 +23,7 @@ Rep<double> bounded(Rep<double> x, Rep<std::int64_t> n) {
       0, n, x, [](Rep<std::int64_t>, Rep<double> s) { return sin(s) * s; }, {.checkpoints = 20});
 }
 
-// Independent trips: they run in the lanes of vectors.
+// Independent iterations: they run in the lanes of vectors.
 Rep<double> distance(Rep<Array<double>> a, Rep<double> centre) {
   return FOR(0, a.size(), Rep<double>(0.0), [&](Rep<std::int64_t> i, Rep<double> sum) {
     return sum + exp((a[i] - centre) * (a[i] - centre));

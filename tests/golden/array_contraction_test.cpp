@@ -1,4 +1,4 @@
-// array_contraction: which arrays become numbers of a trip, which stay, and that nothing changes.
+// array_contraction: which arrays become numbers of an iteration, which stay, and that nothing changes.
 #include "lantern/compiler/passes/array/array_contraction.hpp"
 
 #include <catch2/catch.hpp>
@@ -52,7 +52,7 @@ const std::string add_and_read =
 
 }  // namespace
 
-TEST_CASE("array_contraction: what a trip adds to its element and reads again", "[passes]") {
+TEST_CASE("array_contraction: what an iteration adds to its element and reads again", "[passes]") {
   const auto module = ir::parse(program(add_and_read));
   passes::array_contraction(*module);
   ir::verify(*module);
@@ -91,7 +91,7 @@ TEST_CASE("array_contraction: arrays that become numbers", "[passes]") {
                      "get %b, %i : f64\n      yield %r\n    } else {\n      %q = get %a, %i : f64\n      "
                      "yield %q\n    }\n    %last = set %b, %i, %none : f64[?]\n")));
   }
-  SECTION("with several numbers a trip") {
+  SECTION("with several numbers an iteration") {
     CHECK(gone(program("    %a = set %t, %i, %one, %v : f64[?,?]\n    %b = add_at %a, %i, %zero, %half : "
                        "f64[?,?]\n    %r = get %b, %i, %one : f64\n    %q = get %b, %i, %zero : f64\n    %y "
                        "= mul %r, %q : f64\n    %last = set %b, %i, %zero, %y : f64[?,?]\n",
@@ -104,7 +104,7 @@ TEST_CASE("array_contraction: arrays that stay", "[passes]") {
   SECTION("one that is read after the loop") {
     CHECK_FALSE(gone(program(add_and_read, "f64[?]", "  %start = fill %none, %n : f64[?]\n", "%z")));
   }
-  SECTION("an element of another trip") {
+  SECTION("an element of another iteration") {
     CHECK_FALSE(
         gone(program("    %a = add_at %t, %i, %v : f64[?]\n    %y = get %a, %zero : f64\n    %last = "
                      "set %a, %i, %v : f64[?]\n")));
@@ -117,7 +117,7 @@ TEST_CASE("array_contraction: arrays that stay", "[passes]") {
     CHECK_FALSE(
         gone(program(add_and_read, "f64[?]", "  %start = fill %none, %n : f64[?]\n", "%total", "%one")));
   }
-  SECTION("the trip as row here, as column there") {
+  SECTION("the iteration as row here, as column there") {
     CHECK_FALSE(
         gone(program("    %a = add_at %t, %i, %one, %v : f64[?,?]\n    %y = get %a, %one, %i : f64\n  "
                      "  %last = set %a, %i, %one, %y : f64[?,?]\n",

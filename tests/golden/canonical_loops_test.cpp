@@ -115,7 +115,7 @@ TEST_CASE("canonical_loops: a while loop that asks for the size each time is dif
   CHECK(compile(grad(by_while))(a) == compile(grad(by_for))(a));
 }
 
-TEST_CASE("sums and own elements inside branches do not make trips depend on each other") {
+TEST_CASE("sums and own elements inside branches do not make iterations depend on each other") {
   const auto losses = [](A z, A label) {
     return FOR(0, z.size(), 0.0, [&](I i, D sum) {
       return IF(
@@ -172,7 +172,7 @@ TEST_CASE("state that a branch replaces is not only added to") {
   }
 }
 
-TEST_CASE("trips that set each other's elements depend on each other") {
+TEST_CASE("iterations that set each other's elements depend on each other") {
   using M = Rep<Tensor<double, dyn, dyn>>;
   const auto mirrored = [](A x) {
     const I n = x.size();
@@ -257,7 +257,7 @@ TEST_CASE("loops whose condition adds to what they count") {
     const auto f = [=](I first, I end, I k) {
       const auto [i, n] = WHILE(
           std::tuple(first, I(0)), [&](I at, I) { return goes_on(at, end, k); },
-          [&](I at, I trips) { return std::tuple(at + by, trips + at); });
+          [&](I at, I iterations) { return std::tuple(at + by, iterations + at); });
       return std::tuple(i, n);
     };
     const auto plain = eager(f);

@@ -56,7 +56,7 @@ fun @f(%1: i64, %2: f64) -> f64[?] {
 )");
 }
 
-TEST_CASE("dead_fills: zeros to which each trip adds an element, also from the last to the first",
+TEST_CASE("dead_fills: zeros to which each iteration adds an element, also from the last to the first",
           "[passes]") {
   const auto module = ir::parse(R"(entry @f
 
@@ -94,7 +94,7 @@ TEST_CASE("dead_fills: what may be left or read keeps its value", "[passes]") {
         unfilled(loop("  %8 = constant 9 : i64\n  %9 = constant 0 : f64\n  %10 = fill %9, %8 : f64[?]\n",
                       "f64[?]", "    %18 = set %17, %16, %2 : f64[?]\n")));
   }
-  SECTION("another element than the trip's") {
+  SECTION("another element than the iteration's") {
     CHECK_FALSE(unfilled(loop(row, "f64[?]", "    %18 = set %17, %3, %2 : f64[?]\n")));
   }
   SECTION("an element that is read") {

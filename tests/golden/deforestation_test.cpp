@@ -1,4 +1,4 @@
-// deforestation: which arrays of a trip become rows of the result, that nothing changes, and what must stay.
+// deforestation: which arrays of an iteration become rows of the result, that nothing changes, and what must stay.
 #include "lantern/compiler/passes/array/deforestation.hpp"
 
 #include <catch2/catch.hpp>
@@ -24,7 +24,7 @@ using M = Rep<Tensor<double, dyn, dyn>>;
 
 using lantern::test::count;
 
-/// A recurrence: its trips follow one another, so that lanes are only to be had across directions.
+/// A recurrence: its iterations follow one another, so that lanes are only to be had across directions.
 A recurrence(A x) {
   auto [y, h] = FOR(0, x.size(), std::tuple(fill(D(0.0), x.size()), D(0.5)), [&](I i, A s, D before) {
     D now = tanh(0.9 * before * x[i] + x[i]);
@@ -41,7 +41,7 @@ A sums(A x, I m) {
              [&](I i, A s) { return s.set(i % m, s[i % m] + sin(x[i]) * x[0]); });
 }
 
-/// What the trip before had of all of it is another piece of state.
+/// What the iteration before had of all of it is another piece of state.
 A kept(A x) {
   const auto none = [&] { return fill(D(0.0), x.size()); };
   auto [y, before] = FOR(0, x.size(), std::tuple(none(), none()), [&](I i, A now, A earlier) {

@@ -32,7 +32,7 @@ D plane(M x, M f) {
   });
   return sum(out * out);
 }
-/// Each trip needs the one before; reverse mode counts down.
+/// Each iteration needs the one before; reverse mode counts down.
 D steps(A x) {
   return FOR(0, x.size(), D(0.0), [&](I i, D all) {
     const D y = FOR(0, 3, x[i], [&](I k, D v) { return sin(v) + 0.1 * v * cast<double>(k); });
@@ -81,14 +81,14 @@ void same(F f, const In&... in) {
 
 }  // namespace
 
-TEST_CASE("full_unrolling: inner loops of a few trips", "[passes]") {
+TEST_CASE("full_unrolling: inner loops of a few iterations", "[passes]") {
   CHECK(loops(filtered<1>).second == 1);
   CHECK(loops(filtered<4>) == std::pair<std::size_t, std::size_t>{2, 1});
   CHECK(loops(filtered<5>).first == loops(filtered<5>).second);
   CHECK(loops(plane) == std::pair<std::size_t, std::size_t>{5, 3});
   CHECK(loops(steps) == std::pair<std::size_t, std::size_t>{2, 1});
   CHECK(loops(grad<0, 1>(filtered<3>)).second == 1);
-  // Not in a loop; of so many trips as nobody knows.
+  // Not in a loop; of so many iterations as nobody knows.
   CHECK(loops(of_known_size).second == 1);
   CHECK(loops(of_unknown_size).second == 2);
 }

@@ -1,4 +1,4 @@
-// Indices as sums of products, and which trip of a loop an element belongs to.
+// Indices as sums of products, and which iteration of a loop an element belongs to.
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 
 #include <catch2/catch.hpp>
@@ -50,7 +50,7 @@ struct Apart {
   bool operator==(const Apart&) const = default;
 };
 
-/// Whose trips are known to have elements of their own.
+/// Whose iterations are known to have elements of their own.
 Apart apart(const std::string& operations) {
   CAPTURE(operations);
   const auto module = ir::parse(nest(operations));
@@ -61,17 +61,17 @@ Apart apart(const std::string& operations) {
   ir::walk(loops[1]->blocks[1], [&](const Op* op) {
     if (op->is(Opcode::get_) || op->is(Opcode::set_)) accesses.push_back(op);
   });
-  return {apart_by_trip(accesses, loops[0]), apart_by_trip(accesses, loops[1])};
+  return {no_loop_carried_dependence(accesses, loops[0]), no_loop_carried_dependence(accesses, loops[1])};
 }
 
-TEST_CASE("elements that belong to a trip", "[analysis]") {
+TEST_CASE("elements that belong to an iteration", "[analysis]") {
   CHECK(apart("%a = add %k, %zero : i64 %b = add %k, %zero : i64") == Apart{true, true});
-  // Neighbours lie in the row, but are other trips'.
+  // Neighbours lie in the row, but are other iterations'.
   CHECK(apart("%a = add %k, %zero : i64 %b = add %k, %one : i64") == Apart{true, false});
   CHECK(apart("%a = sub %k, %one : i64 %b = add %k, %one : i64") == Apart{true, false});
   // From row to row they meet: k + 2 is the next row's k - 1 for the last j, that is nx - 2.
   CHECK(apart("%a = add %k, %two : i64 %b = sub %k, %one : i64") == Apart{false, false});
-  // The row below: another one than all of this row, whichever trips.
+  // The row below: another one than all of this row, whichever iterations.
   CHECK(apart("%a = add %k, %nx : i64 %b = add %k, %zero : i64") == Apart{false, true});
   // The same row above in both.
   CHECK(apart("%a = sub %k, %nx : i64 %b = sub %k, %nx : i64") == Apart{true, true});
@@ -85,7 +85,7 @@ TEST_CASE("elements that belong to a trip", "[analysis]") {
         Apart{false, true});
   CHECK(apart("%d = mul %j, %two : i64 %a = add %d, %two : i64 %b = add %d, %zero : i64") ==
         Apart{false, false});
-  // Another row, whichever it is: its elements are those of other rows, and of this row this trip's own.
+  // Another row, whichever it is: its elements are those of other rows, and of this row this iteration's own.
   const std::string any_row = "%r = mul %m, %nx : i64 %a = add %k, %zero : i64 ";
   CHECK(apart(any_row + "%b = add %r, %j : i64") == Apart{false, true});
   CHECK(apart(any_row + "%l = add %r, %j : i64 %b = add %l, %one : i64") == Apart{false, false});
@@ -140,7 +140,7 @@ fun @f(%v: f64[?], %n: i64, %m: i64, %x: f64) -> f64[?] {
     if (op->is(Opcode::set_)) accesses.push_back(op);
   });
   REQUIRE(accesses.size() == 2);
-  return apart_by_trip(accesses, loops[0]);
+  return no_loop_carried_dependence(accesses, loops[0]);
 }
 
 TEST_CASE("elements of a row, by what a branch has found", "[analysis]") {
@@ -173,9 +173,9 @@ TEST_CASE("elements of a row, by what a branch has found", "[analysis]") {
   CHECK_FALSE(rows_apart(wide, first + "%d = add %m, %one : i64 %b = imin %m, %d : i64"));
 }
 
-TEST_CASE("elements that trips before or after do not reach", "[analysis]") {
-  // %a is written and %b read, in the row of trip i at column j, or seen from the loop over rows.
-  const auto meets = [](const std::string& operations, std::size_t loop, Trip when) {
+TEST_CASE("elements that iterations before or after do not reach", "[analysis]") {
+  // %a is written and %b read, in the row of iteration i at column j, or seen from the loop over rows.
+  const auto meets = [](const std::string& operations, std::size_t loop, Iteration when) {
     CAPTURE(operations);
     const auto module = ir::parse(nest(operations));
     const std::vector<Op*> loops = loops_in(*module->functions().front());
@@ -184,20 +184,20 @@ TEST_CASE("elements that trips before or after do not reach", "[analysis]") {
       if (op->is(Opcode::get_)) get = op;
       if (op->is(Opcode::set_)) set = op;
     });
-    return !never_the_same(*get, *set, loops[loop], when);
+    return !no_alias(*get, *set, loops[loop], when);
   };
   const std::string to_the_left = "%a = add %k, %zero : i64 %b = sub %k, %one : i64";
-  CHECK_FALSE(meets(to_the_left, 1, Trip::later));
-  CHECK_FALSE(meets(to_the_left, 1, Trip::same));
-  CHECK(meets(to_the_left, 1, Trip::earlier));
-  CHECK_FALSE(meets(to_the_left, 0, Trip::later));  // the next rows begin beyond
-  CHECK_FALSE(meets(to_the_left, 0, Trip::earlier));
+  CHECK_FALSE(meets(to_the_left, 1, Iteration::later));
+  CHECK_FALSE(meets(to_the_left, 1, Iteration::same));
+  CHECK(meets(to_the_left, 1, Iteration::earlier));
+  CHECK_FALSE(meets(to_the_left, 0, Iteration::later));  // the next rows begin beyond
+  CHECK_FALSE(meets(to_the_left, 0, Iteration::earlier));
   const std::string above = "%a = add %k, %zero : i64 %b = sub %k, %nx : i64";
-  CHECK_FALSE(meets(above, 0, Trip::later));
-  CHECK_FALSE(meets(above, 1, Trip::any));
-  CHECK(meets(above, 0, Trip::earlier));
+  CHECK_FALSE(meets(above, 0, Iteration::later));
+  CHECK_FALSE(meets(above, 1, Iteration::any));
+  CHECK(meets(above, 0, Iteration::earlier));
   const std::string unknown = "%a = add %k, %zero : i64 %b = sub %k, %m : i64";
-  for (const Trip when : {Trip::earlier, Trip::same, Trip::later, Trip::any}) CHECK(meets(unknown, 0, when));
+  for (const Iteration when : {Iteration::earlier, Iteration::same, Iteration::later, Iteration::any}) CHECK(meets(unknown, 0, when));
 }
 
 TEST_CASE("sums of products", "[analysis]") {

@@ -31,7 +31,7 @@ std::string after_cut(const std::string& text) {
   return ir::print(*module);
 }
 
-/// A loop from %first to below %last over an array %t of which trips set an element, to %v where %c holds.
+/// A loop from %first to below %last over an array %t of which iterations set an element, to %v where %c holds.
 std::string program(const std::string& condition, const std::string& first = "constant 0 : i64",
                     const std::string& last = "dim[0] %x : i64") {
   return "entry @f\n\nfun @f(%x: f64[?], %m: i64) -> f64[?], i64 {\n  %zero = constant 0 : i64\n  %first = " +
@@ -50,7 +50,7 @@ using lantern::test::count;
 
 }  // namespace
 
-TEST_CASE("index_set_splitting: the first trip apart", "[passes]") {
+TEST_CASE("index_set_splitting: the first iteration apart", "[passes]") {
   CHECK(after_cut(program("    %c = lt %zero, %i : bool\n")) == R"(entry @f
 
 fun @f(%x: f64[?], %m: i64) -> f64[?], i64 {
@@ -91,7 +91,7 @@ TEST_CASE("index_set_splitting: loops that stay", "[passes]") {
   CHECK(stays(program("    %a = get %t, %i : f64\n    %b = constant 1 : f64\n    %c = lt %a, %b : bool\n")));
   CHECK(stays(
       program("    %three = constant 3 : i64\n    %a = mul %i, %three : i64\n    %c = lt %a, %m : bool\n")));
-  // A number of trips moved by a constant, which may wrap.
+  // A number of iterations moved by a constant, which may wrap.
   CHECK(stays(program("    %c = lt %next, %m : bool\n")));
   CHECK_FALSE(stays(program("    %c = lt %next, %n : bool\n")));
   CHECK_FALSE(stays(program("    %c = lt %i, %m : bool\n")));
@@ -210,7 +210,7 @@ TEST_CASE("index_set_splitting: indices that wrap around or stop at an end", "[p
                                {.target = Target::cpp, .opt = 3, .disabled_passes = {"index_set_splitting"}});
     const auto [before, after] = test::around_pass("index_set_splitting", program);
     CHECK(before.find(asked) != std::string::npos);
-    // Trips in the middle do not ask; one at an end may.
+    // Iterations in the middle do not ask; one at an end may.
     const std::string loop = after.substr(after.find(" = loop "));
     const std::string body = loop.substr(0, loop.find("\n  }\n"));
     CHECK(body.find("set ") != std::string::npos);

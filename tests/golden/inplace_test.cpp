@@ -39,7 +39,7 @@ std::string marked_in(const std::string& text) {
 
 const std::string array_function = "entry @f fun @f(%a: f64[?], %i: i64, %x: f64, %c: bool) -> f64[?] {\n";
 
-/// Fills an array in a loop, `trips` times; the array is the parameter.
+/// Fills an array in a loop, `iterations` times; the array is the parameter.
 std::string filling_loop(const std::string& body) {
   return array_function +
          "%0 = constant 0 : i64\n%1 = constant 1 : i64\n%r, %j = loop %a, %0 : f64[?], i64 while (%s: "
@@ -107,7 +107,7 @@ TEST_CASE("a constant tensor that several operations change is made for each of 
   CHECK(marked_in(array_function + zero + branches) == "set add_at");
   CHECK(fills(array_function + zero + branches) == 1);
   CHECK(marked_in(array_function + "%z = fill %x, %i\n" + two) == "add_at add");
-  // Each trip of a loop has its own.
+  // Each iteration of a loop has its own.
   CHECK(
       marked_in(filling_loop("%y = constant 0 : f64\n%z = fill %y, %i\n%4 = set %z, %j, %x\n%5 = set %z, %i, "
                              "%x\n%6 = add %4, %5\n%s2 = add %6, %s")) == "set set add add");
@@ -118,7 +118,7 @@ TEST_CASE("a copy of what nobody reads any more is that itself", "[passes][inpla
   CHECK(marked_in(array_function + "%1 = exp %a\n" + set + "yield %3 }") == "set");
   CHECK(marked_in(array_function + "%1 = exp %a\n" + set + "%4 = add %3, %1 yield %4 }") == "copy set add");
   CHECK(marked_in(array_function + "%1 = reshape %a, %a\n" + set + "yield %3 }") == "copy set");
-  // In a trip of a loop: the state is that of the trip alone.
+  // In an iteration of a loop: the state is that of the iteration alone.
   CHECK(marked_in(filling_loop("%t = copy %s\n%s2 = set %t, %j, %x")) == "copy set");
   const std::string both =
       filling_loop("%t = copy %s\n%u = set %t, %j, %x\n%y = get %s, %i\n%s2 = set %u, %j, %y");
@@ -145,7 +145,7 @@ TEST_CASE("loops update their state in place, after one copy where it is not our
   CHECK(marked_in(filling_loop("%s2 = set %s, %j, %x")) == "copy set");
   CHECK(marked_in(filling_loop("%y = get %s, %j\n%s2 = branch %c : f64[?] {\n%4 = add_at %s, %j, %y yield %4 "
                                "} else { yield %s }")) == "copy add_at");
-  // The next trip would not see the old array.
+  // The next iteration would not see the old array.
   CHECK(marked_in(filling_loop("%t = exp %s\n%4 = set %a, %j, %x\n%s2 = add %4, %s")) == "add");
   CHECK(marked_in(filling_loop("push[0] %s\n%s2 = set %s, %j, %x")).empty());
   CHECK(marked_in(filling_loop("%s2 = set %s, %j, %x\npush[0] %s2")).empty());

@@ -76,7 +76,7 @@ class Interpreter {
   Items results(const Module& module, const Items& arguments) {
     return call(*module.entry, arguments, nullptr);
   }
-  /// Runs parallel loops, whose trips may run in any order, in the order that a wrong one shows most.
+  /// Runs parallel loops, whose iterations may run in any order, in the order that a wrong one shows most.
   void last_trip_first() { last_trip_first_ = true; }
   /// How many tensors were made.
   std::size_t allocations() const { return allocations_; }
@@ -130,8 +130,8 @@ class Interpreter {
     return {};
   }
 
-  /// The trips of a parallel loop from the last one to the first: what counts is set for each of them, and
-  /// the rest goes from trip to trip.
+  /// The iterations of a parallel loop from the last one to the first: what counts is set for each of them, and
+  /// the rest goes from iteration to iteration.
   Items backwards(const Op& loop, Items state, Frame& frame) {
     const Block& body = *loop.blocks[1];
     const auto step = [&](std::size_t i) {
@@ -139,22 +139,22 @@ class Interpreter {
       const Op* by = next.operands[next.operands[0] == body.params[i] ? 1 : 0]->def;
       return next.is(Opcode::sub_) ? -by->integer : by->integer;
     };
-    const auto trip = [&](const Items& start, std::int64_t n) {
+    const auto iteration = [&](const Items& start, std::int64_t n) {
       Items at = start;
       for (std::size_t i = 0; i < at.size(); ++i)
         if (counts(combine(loop, i))) at[i] = integer(start[i].i() + n * step(i));
       return at;
     };
-    std::int64_t trips = 0;
-    while (block(*loop.blocks[0], trip(state, trips), frame)[0].scalar.b()) ++trips;
+    std::int64_t iterations = 0;
+    while (block(*loop.blocks[0], iteration(state, iterations), frame)[0].scalar.b()) ++iterations;
     const Items start = state;
-    for (std::int64_t n = trips; n-- > 0;) {
-      const Items at = trip(start, n);
+    for (std::int64_t n = iterations; n-- > 0;) {
+      const Items at = iteration(start, n);
       for (std::size_t i = 0; i < state.size(); ++i)
         if (counts(combine(loop, i))) state[i] = at[i];
       state = block(body, state, frame);
     }
-    const Items end = trip(start, trips);
+    const Items end = iteration(start, iterations);
     for (std::size_t i = 0; i < state.size(); ++i)
       if (counts(combine(loop, i))) state[i] = end[i];
     return state;

@@ -23,7 +23,7 @@ D total(const I& n, F f) {
   return FOR(0, n, D(0.0), [&](I i, D sum) { return sum + f(i); });
 }
 
-/// A loop over %n trips with an inner one over %m whose trips add `value`, made by `body` of the indices %i
+/// A loop over %n iterations with an inner one over %m whose iterations add `value`, made by `body` of the indices %i
 /// outside and %k inside.
 std::string nest(const std::string& body) {
   return R"(entry @f
@@ -140,7 +140,7 @@ TEST_CASE("invariant_tables: of sizes that nothing bounds they are made where th
   CHECK(after.find("exp") != after.rfind("exp"));
 }
 
-TEST_CASE("invariant_tables: nothing is read where no trip is made", "[passes]") {
+TEST_CASE("invariant_tables: nothing is read where no iteration is made", "[passes]") {
   // x has elements for the points alone: with no point there is none.
   const auto f = [](A x, I points, I columns) {
     return total(points, [&](I n) {

@@ -16,7 +16,7 @@ using namespace lantern::core;
 namespace {
 
 /// A loop over i < `bound` that makes the array %name out of `start`. `body` defines the element %name.e of
-/// each trip; in it $i is the index and $s the array so far. `at`: where the element goes.
+/// each iteration; in it $i is the index and $s the array so far. `at`: where the element goes.
 std::string loop(const std::string& name, const std::string& body, const std::string& start = "%start",
                  const std::string& bound = "%n", const std::string& at = "$i") {
   std::string text = "  %" + name + ".n, %" + name + " = loop %zero, " + start +
@@ -62,7 +62,7 @@ const std::string sine = "    %b.v = get %a, $i : f64\n    %b.e = sin %b.v : f64
 
 }  // namespace
 
-TEST_CASE("loop_fusion: what a loop stores and the next one reads in the same trip", "[passes]") {
+TEST_CASE("loop_fusion: what a loop stores and the next one reads in the same iteration", "[passes]") {
   const auto module = ir::parse(program(a + loop("b", sine), "%b"));
   passes::loop_fusion(*module);
   ir::verify(*module);
@@ -124,7 +124,7 @@ TEST_CASE("loop_fusion: loops that stay apart", "[passes]") {
                                     "= get %a, %b.j : f64\n    %b.e = sin %b.v : f64\n"),
                            "%b")) == 2);
   }
-  SECTION("other trips") {
+  SECTION("other iterations") {
     CHECK(loops_left(program("  %fewer = sub %n, %one : i64\n" + a + loop("b", sine, "%start", "%fewer"),
                              "%b")) == 2);
   }
@@ -147,7 +147,7 @@ TEST_CASE("loop_fusion: loops that stay apart", "[passes]") {
                                  loop("b", "    %b.v = get %a, $i : f64\n    %b.e = mul %b.v, %k : f64\n"),
                              "%b")) == 2);
   }
-  SECTION("the trips of one wait for each other") {
+  SECTION("the iterations of one wait for each other") {
     // A running sum: as a loop of its own the first can still run in lanes.
     const std::string sums =
         "  %last, %b, %sum = loop %zero, %start, %half : i64, f64[?], f64 while (%c: i64, %t: f64[?], %r: "

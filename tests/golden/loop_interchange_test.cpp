@@ -52,14 +52,14 @@ V inner_sum(M a, V x, V y) {
   return y;
 }
 
-/// A trip reads what the one before has made.
+/// An iteration reads what the one before has made.
 V recurrence(M a, V x, V y) {
   FOR(0, a.dim(1),
       [&](I k) { FOR(1, a.dim(0), [&](I j) { y = y.set(j, y[j] + a(j, k) * y[j - 1] * x[k]); }); });
   return y;
 }
 
-/// The bound of the inner loop is another one in each trip.
+/// The bound of the inner loop is another one in each iteration.
 V triangle(M a, V x, V y) {
   FOR(0, a.dim(1), [&](I k) { FOR(k, a.dim(0), [&](I j) { y = y.set(j, y[j] + a(j, k) * x[k]); }); });
   return y;
@@ -83,7 +83,7 @@ V through_list(M a, Rep<Array<std::int64_t>> at, V y) {
   return y;
 }
 
-/// Few trips make no inner loop.
+/// Few iterations make no inner loop.
 V few(M a, V x, V y) {
   FOR(0, 3, [&](I k) { FOR(0, a.dim(0), [&](I j) { y = y.set(j, y[j] + a(j, k) * x[k]); }); });
   return y;

@@ -71,7 +71,7 @@ TEST_CASE("a tape of functions leaves no continuation (Lantern paper, Fig. 12)",
 TEST_CASE("the store passes through branches and loops (Lantern paper, 3.6)", "[modes]") {
   goldens<mode::functional>("functional");
 }
-TEST_CASE("a backpropagator for each trip (thesis, 4.3)", "[modes]") {
+TEST_CASE("a backpropagator for each iteration (thesis, 4.3)", "[modes]") {
   goldens<mode::continuation>("continuation");
 }
 TEST_CASE("the tape holds factors (thesis, 4.4)", "[modes]") { goldens<mode::taped>("taped"); }

@@ -32,8 +32,8 @@ D upwind(A u, D c) {
   });
   return sum(u * u);
 }
-/// The same the other way round: each trip reads what the trip before has left.
-D swept(A u, D c) {
+/// The same the other way round: each iteration reads what the iteration before has left.
+D covers_tensor(A u, D c) {
   FOR(1, u.size(), [&](I i) { u = u.set(i, u[i] - c * u[i - 1]); });
   return sum(u * u);
 }
@@ -78,7 +78,7 @@ D trees(A start, D p, I n) {
   });
 }
 
-/// The loops that say that their trips may run in any order.
+/// The loops that say that their iterations may run in any order.
 template <class F>
 std::size_t parallel_loops(F f) {
   return count(around_pass("parallel", f, 0).second, "= parallel");
@@ -129,11 +129,11 @@ class Everywhere {
 
 }  // namespace
 
-TEST_CASE("node_splitting: trips that read what later ones change are independent", "[passes]") {
+TEST_CASE("node_splitting: iterations that read what later ones change are independent", "[passes]") {
   CHECK(parallel_loops(upwind) == 2);  // with the sum
   CHECK(parallel_loops(rows) == 4);
   CHECK(parallel_loops(triangle) >= 2);
-  // What an earlier trip has left is needed; a copy for a few elements is not worth it.
+  // What an earlier iteration has left is needed; a copy for a few elements is not worth it.
   CHECK(parallel_loops(swept) == 1);
   CHECK(parallel_loops(window) == 1);
   // Reverse mode keeps arrays, not numbers.

@@ -45,7 +45,7 @@ std::string check_sweep(F sweep) {
 
 }  // namespace
 
-TEST_CASE("own_reads: reads of the element that a trip sets happen in place", "[staging]") {
+TEST_CASE("own_reads: reads of the element that an iteration sets happen in place", "[staging]") {
   const std::string in_place = check_sweep([](A s) {
     return FOR(0, s.size(), s, [s](I i, A next) { return next.set(i, sin(s[i]) + s[i] * s[i]); });
   });
@@ -59,7 +59,7 @@ TEST_CASE("own_reads: reads of other elements keep the tensor", "[staging]") {
   };
   const std::string kept = check_sweep(neighbour);
   CHECK(count(kept, "lt_copy_f64_1d(ws") >= 1);
-  // Element i is set before trip i + 1 asks what it was: the answer is of the step before.
+  // Element i is set before iteration i + 1 asks what it was: the answer is of the step before.
   const auto two = compile([neighbour](A a) { return neighbour(neighbour(a)); }, {.target = Target::c});
   const std::vector<double> y = two(std::vector<double>{1.0, 2.0, 3.0});
   const double b1 = std::sin(1.0) + 2.0, b2 = std::sin(2.0) + 3.0;

@@ -1,4 +1,4 @@
-// What a parallel loop says of itself holds: with its trips in another order it gives the same.
+// What a parallel loop says of itself holds: with its iterations in another order it gives the same.
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -119,7 +119,7 @@ std::vector<double> run(const ir::Module& module, std::int64_t n, bool backwards
   return interpreter.run(module, arguments);
 }
 
-/// Whether the loop is parallel; if so, the order of its trips is of no account.
+/// Whether the loop is parallel; if so, the order of its iterations is of no account.
 bool check_any_order(const std::string& text) {
   const auto module = ir::parse(text);
   passes::parallel(*module);
@@ -140,7 +140,7 @@ bool check_any_order(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("parallel: trips in another order give the same", "[passes][parallel][random]") {
+TEST_CASE("parallel: iterations in another order give the same", "[passes][parallel][random]") {
   int parallel = 0, ordered = 0;
   for (unsigned seed = 0; seed < 4000; ++seed)
     ++(check_any_order(RandomLoop(seed).text()) ? parallel : ordered);

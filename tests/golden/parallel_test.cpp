@@ -1,4 +1,4 @@
-// parallel and threads: which loops say that their trips may run in any order, what they become when threads
+// parallel and threads: which loops say that their iterations may run in any order, what they become when threads
 // share them out, and what is said of them.
 #include "lantern/compiler/passes/schedule/parallel.hpp"
 
@@ -25,7 +25,7 @@ void check_pass(const std::string& name, const std::string& text, int threads = 
   passes::parallel(*module);
   ir::verify(*module);
   const std::string marked = ir::print(*module);
-  passes::share_out(*module, threads);
+  passes::parallelise(*module, threads);
   ir::verify(*module);
   const std::string after = ir::print(*module);
   shown += "\n; after parallel\n" + marked + "\n; after threads, " + std::to_string(threads) + " of them\n" +
@@ -40,7 +40,7 @@ std::string remarks_of(std::string_view pass, const std::string& text) {
   const auto module = ir::parse(text);
   const passes::Remarks remarks;
   passes::parallel(*module);
-  passes::share_out(*module, 2);
+  passes::parallelise(*module, 2);
   ir::verify(*module);
   std::string all;
   for (const passes::Remark& r : remarks.all())
@@ -49,7 +49,7 @@ std::string remarks_of(std::string_view pass, const std::string& text) {
 }
 std::string order_of(const std::string& text) { return remarks_of("parallel", text); }
 
-/// A loop over %n trips with state %s, of a body that gives %next.
+/// A loop over %n iterations with state %s, of a body that gives %next.
 std::string loop(const std::string& type, const std::string& start, const std::string& body,
                  const std::string& bound = "%n") {
   return "entry @f\nfun @f(%n: i64, %a: f64[?], %x: f64) -> " + type +
@@ -94,24 +94,24 @@ fun @f(%n: i64, %a: f64[?], %at: i64[?], %table: f64[?]) -> f64[?], f64[?], i64 
 }
 
 TEST_CASE("parallel: what it says of loops", "[passes][parallel]") {
-  CHECK(order_of(loop("f64", number, addition)) == "is parallel: its trips may run in any order\n");
+  CHECK(order_of(loop("f64", number, addition)) == "is parallel: its iterations may run in any order\n");
   CHECK(remarks_of("threads", loop("f64", number, addition)) ==
-        "forks into 2 threads from about 322639 trips on\n");
+        "forks into 2 threads from about 322639 iterations on\n");
   CHECK(remarks_of("threads", loop("f64", number, addition, "%hundred")) ==
-        "does not fork: its 100 trips are too little work\n");
+        "does not fork: its 100 iterations are too little work\n");
   CHECK(remarks_of("threads", loop("f64", number, "    %next = exp %s\n")) ==
         "does not fork: it is not parallel\n");
   CHECK(order_of(loop("f64", number, "    %next = exp %s\n")) ==
-        "is not parallel: a trip needs 's' of the trip before, from which it is computed\n");
+        "is not parallel: an iteration needs 's' of the iteration before, from which it is computed\n");
   CHECK(order_of(loop("f64", number, "    print %x, \"x\"\n" + addition)) ==
         "is not parallel: it prints, which is to be in order\n");
   CHECK(order_of(
             loop("f64[?]", "  %start = copy %a\n", "    %e = get %s, %zero\n    %next = set %s, %i, %e\n")) ==
-        "is not parallel: a trip needs 's' of the trip before: the element that is read may be one that "
-        "another trip "
+        "is not parallel: an iteration needs 's' of the iteration before: the element that is read may be one that "
+        "another iteration "
         "sets; to read what was there before the loop, read from a copy, s_before = s\n");
   CHECK(order_of(loop("f64", number, "    push[0] %s\n    %next = add %s, %x\n")) ==
-        "is not parallel: a trip needs 's' of the trip before, from which it is computed\n");
+        "is not parallel: an iteration needs 's' of the iteration before, from which it is computed\n");
 }
 
 TEST_CASE("parallel: the largest, the smallest and whether all are", "[passes][parallel]") {

@@ -379,7 +379,7 @@ TEST_CASE("a continuation that calls itself, or is used twice, stays", "[passes]
   check_rewrite(contified, text, text);
 }
 
-TEST_CASE("a sum at the start of a trip moves to the end of the trip before", "[passes][rotate]") {
+TEST_CASE("a sum at the start of an iteration moves to the end of the iteration before", "[passes][rotate]") {
   // d and c are what the series benchmark's adjoint loop carries.
   const auto loop = [](const std::string& initial, const std::string& state, const std::string& body,
                        const std::string& result) {
@@ -410,7 +410,7 @@ fun @f(%c: f64, %g: f64, %d0: f64, %n: i64) -> f64 {
 }
 )"),
                                                  {.names = false}));
-  // The state is used twice, what is added changes from trip to trip, or no product follows.
+  // The state is used twice, what is added changes from iteration to iteration, or no product follows.
   for (const char* body : {"    %v = add %d, %g : f64\n    %p = mul %d, %v : f64\n    yield %l, %p\n",
                            "    %h = mul %c, %g : f64\n    %v = add %d, %h : f64\n    %p = mul %c, %v : f64\n"
                            "    yield %l, %p\n",

@@ -34,11 +34,11 @@ class RandomArrays {
     return f;
   }
 
-  void ops(Builder& b, int depth, Value* trip) {
-    for (int n = 2 + below(5); n > 0; --n) op(b, depth, trip);
+  void ops(Builder& b, int depth, Value* iteration) {
+    for (int n = 2 + below(5); n > 0; --n) op(b, depth, iteration);
   }
 
-  void op(Builder& b, int depth, Value* trip) {
+  void op(Builder& b, int depth, Value* iteration) {
     Value* i = b.integer(below(4));
     Value* x = b.number(below(100));
     switch (below(depth > 0 ? 13 : 10)) {
@@ -61,7 +61,7 @@ class RandomArrays {
       case 8: {
         b.op(Opcode::push_, {pick()})->integer = module_.new_tape();
         const std::int64_t tape = module_.tapes() - 1;
-        op(b, 0, trip);
+        op(b, 0, iteration);
         Op* pop = b.op(Opcode::pop_, {}, {vector_});
         pop->integer = tape;
         return see(pop->result());
@@ -74,8 +74,8 @@ class RandomArrays {
       }
       case 10:
       case 11: {
-        Op* branch = b.branch(b.emit(Opcode::lt_, {trip, i}), {vector_, vector_});
-        for (Block* side : branch->blocks) scoped(side, depth, trip);
+        Op* branch = b.branch(b.emit(Opcode::lt_, {iteration, i}), {vector_, vector_});
+        for (Block* side : branch->blocks) scoped(side, depth, iteration);
         for (Value* v : branch->results) see(v);
         return;
       }
@@ -95,12 +95,12 @@ class RandomArrays {
     }
   }
 
-  void scoped(Block* block, int depth, Value* trip) {
+  void scoped(Block* block, int depth, Value* iteration) {
     const std::size_t n = seen_.size();
     const bool loop = !block->params.empty();
     if (loop) seen_.insert(seen_.end(), block->params.begin(), block->params.begin() + 2);
     Builder b(module_, block);
-    ops(b, depth - 1, trip);
+    ops(b, depth - 1, iteration);
     std::vector<Value*> values{pick(), pick()};
     if (loop) values.push_back(b.emit(Opcode::add_, {block->params[2], b.integer(1)}));
     b.yield(values);

@@ -72,7 +72,7 @@ std::vector<double> numbers(std::size_t n) {
   return x;
 }
 
-TEST_CASE("reads_first: neither an array nor its adjoint is copied in a trip", "[passes]") {
+TEST_CASE("reads_first: neither an array nor its adjoint is copied in an iteration", "[passes]") {
   check(forces, numbers(9));
   check(butterflies, numbers(8), std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
 }

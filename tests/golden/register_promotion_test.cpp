@@ -48,7 +48,7 @@ TEST_CASE("register_promotion: a sum in an element", "[passes]") {
   check(rows, numbers(7));
   check(rows, {});
   const std::string ir = compile(sig<double(Array<double>)>(rows), CompileOptions{.opt = 0}).source("ir");
-  // One read and one store of y[i] for all trips of the inner loop, beside the reads of a; then those of the
+  // One read and one store of y[i] for all iterations of the inner loop, beside the reads of a; then those of the
   // squares and of their sum.
   CHECK(count(ir, "set ") == 2);
   CHECK(count(ir, "get ") == 5);
@@ -143,7 +143,7 @@ TEST_CASE("register_promotion: sums with a branch between them", "[passes]") {
 }
 
 TEST_CASE("register_promotion: what stays an array", "[passes]") {
-  // The element may be outside the array where the loop makes no trip.
+  // The element may be outside the array where the loop makes no iteration.
   const auto past = sig<double(Array<double>, std::int64_t)>([](V a, I at) {
     const V y = FOR(0, a.size(), a, [&](I i, V s) { return s.set(at, s[at] + a[i]); });
     return sum(y);

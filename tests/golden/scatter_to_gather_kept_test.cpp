@@ -57,11 +57,11 @@ const std::string three =
 }  // namespace
 
 TEST_CASE("scatter_to_gather: an array holds what is not computed again", "[passes]") {
-  // A function of the mathematical library, in a loop that counts up: its trips from 1 to n - 2.
+  // A function of the mathematical library, in a loop that counts up: its iterations from 1 to n - 2.
   CHECK(loops(program("    %e = exp %v : f64\n    %a = add_at %t, %before, %e : f64[?]\n    %b = add_at %a, "
                       "%i, %w : f64[?]\n    %u = add_at %b, %after, %e : f64[?]\n" +
                       keep)) == 4);
-  // What is popped, in a loop that counts down, also for no trip and for a negative number of them.
+  // What is popped, in a loop that counts down, also for no iteration and for a negative number of them.
   const std::string text = R"(entry @f
 
 fun @f(%x: f64[?], %n: i64) -> f64[?] {
@@ -85,13 +85,13 @@ fun @f(%x: f64[?], %n: i64) -> f64[?] {
     yield %more
   } do (%j: i64, %s: f64[?]) {
     %p = pop[1] : f64
-    %trip = sub %j, %one : i64
-    %own = add %trip, %one : i64
-    %after = add %trip, %two : i64
-    %a = add_at %s, %trip, %p : f64[?]
+    %iteration = sub %j, %one : i64
+    %own = add %iteration, %one : i64
+    %after = add %iteration, %two : i64
+    %a = add_at %s, %iteration, %p : f64[?]
     %b = add_at %a, %own, %p : f64[?]
     %c = add_at %b, %after, %p : f64[?]
-    yield %trip, %c
+    yield %iteration, %c
   }
   yield %sums
 }

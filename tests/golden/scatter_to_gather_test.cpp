@@ -198,7 +198,7 @@ TEST_CASE("scatter_to_gather: additions to neighbours", "[passes]") {
   // The sum with the array of which elements became zero.
   const std::string joined = "  %both = add %ts, %gs : f64[?]\n  yield %both, %both, %sums\n";
   CHECK(gathers(program(three + keep, "zeros_like %x", joined)));
-  // To the element before and twice to the trip's own.
+  // To the element before and twice to the iteration's own.
   CHECK(
       gathers(program("    %a = add_at %t, %before, %v : f64[?]\n    %b = add_at %a, %i, %w : f64[?]\n"
                       "    %u = add_at %b, %i, %v : f64[?]\n" +
@@ -215,7 +215,7 @@ TEST_CASE("scatter_to_gather: loops that stay", "[passes]") {
                         "    %u = add_at %a, %after, %v : f64[?]\n" +
                         keep)));
   }
-  SECTION("what a trip has of the one before") {
+  SECTION("what an iteration has of the one before") {
     CHECK_FALSE(gathers(program(
         "    %a = add_at %t, %before, %s : f64[?]\n    %u = add_at %a, %after, %s : f64[?]\n" + keep)));
     CHECK_FALSE(
@@ -223,7 +223,7 @@ TEST_CASE("scatter_to_gather: loops that stay", "[passes]") {
                         "    %u = add_at %a, %after, %r : f64[?]\n" +
                         keep)));
   }
-  SECTION("what was changed in the trip") {
+  SECTION("what was changed in the iteration") {
     CHECK_FALSE(
         gathers(program("    %h = set %g, %i, %w : f64[?]\n    %r = get %h, %i : f64\n"
                         "    %a = add_at %t, %before, %r : f64[?]\n    %u = add_at %a, %after, %r : f64[?]\n"
@@ -255,13 +255,13 @@ class RandomLoop {
     std::string t = fmt::format(
         "entry @f\n\nfun @f(%x: f64[?], %y: f64[?], %n: i64) -> f64[?], f64[?] {{\n  %first = constant {} : "
         "i64\n  %less = constant {} : i64\n  %one = constant 1 : i64\n  %none = constant 0 : i64\n  %zero = "
-        "constant 0 : f64\n  %last = sub %n, %less : i64\n  %trips = sub %last, %first : i64\n  %z = {}\n",
+        "constant 0 : f64\n  %last = sub %n, %less : i64\n  %iterations = sub %last, %first : i64\n  %z = {}\n",
         first, less, zeros ? "zeros_like %x : f64[?]" : "copy %x : f64[?]");
     t += fmt::format(
         "  %c, %gs, %ts = loop {}, %y, %z : i64, f64[?], f64[?] while (%ci: i64, %cg: f64[?], "
         "%ct: f64[?]) {{\n    %go = lt {} : bool\n    yield %go\n  }} do (%k: i64, %g: f64[?], "
         "%t0: f64[?]) {{\n",
-        down ? "%trips" : "%first", down ? "%none, %ci" : "%ci, %last");
+        down ? "%iterations" : "%first", down ? "%none, %ci" : "%ci, %last");
     t += down ? "    %next = sub %k, %one : i64\n    %i = add %next, %first : i64\n"
               : "    %next = add %k, %one : i64\n    %i = add %k, %none : i64\n";
     t += index("own", own) + "    %v = get %g, %own : f64\n" + index("at", below(5) - 2) +
@@ -299,7 +299,7 @@ class RandomLoop {
 
 }  // namespace
 
-TEST_CASE("scatter_to_gather: random loops, also of few trips or none, and with indices outside",
+TEST_CASE("scatter_to_gather: random loops, also of few iterations or none, and with indices outside",
           "[passes]") {
   std::size_t changed = 0, failed = 0, compared = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {
@@ -512,7 +512,7 @@ TEST_CASE("scatter_to_gather: what neighbours divide by is inverted once for bot
   };
   const auto g = compile(grad(diffusion), {.target = Target::c});
   const std::string ir = g.source("ir");
-  // The loop in which all neighbours add; another one for few trips follows.
+  // The loop in which all neighbours add; another one for few iterations follows.
   const std::size_t last = ir.find(" = parallel", ir.find("%d_a.2 = branch"));
   const std::string body = ir.substr(last, ir.find("} else", last) - last);
   CHECK(count(body, "= div") == 4);

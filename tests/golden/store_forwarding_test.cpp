@@ -114,9 +114,9 @@ TEST_CASE("store_forwarding: another block runs more often, or not at all", "[pa
 
 namespace {
 
-/// A recurrence in place: each trip takes its row, and the row's neighbour, and puts something else there.
-Rep<double> recurrence(Rep<Array<double>> start, Rep<Array<double>> w, Rep<int64_t> trips) {
-  const auto state = FOR(0, trips, start, [&](Rep<int64_t>, Rep<Array<double>> s) {
+/// A recurrence in place: each iteration takes its row, and the row's neighbour, and puts something else there.
+Rep<double> recurrence(Rep<Array<double>> start, Rep<Array<double>> w, Rep<int64_t> iterations) {
+  const auto state = FOR(0, iterations, start, [&](Rep<int64_t>, Rep<Array<double>> s) {
     return FOR(0, w.size() - 1, s, [&](Rep<int64_t> i, Rep<Array<double>> a) {
       const Rep<double> h = tanh(a[i] * w[i] + a[i + 1]);
       return a.set(i, h).set(i + 1, h * a[i] + w[i + 1] * h).set(i, h * h);

@@ -125,8 +125,8 @@ TEST_CASE("tape_coalescing: long ones are asked for early", "[passes]") {
   using Values = Rep<Array<double>>;
   using I = Rep<std::int64_t>;
   const auto steps = [](bool many) {
-    return [=](Values x, I trips) {
-      const Values last = FOR(0, trips, x, [&](I, Values s) {
+    return [=](Values x, I iterations) {
+      const Values last = FOR(0, iterations, x, [&](I, Values s) {
         return FOR(0, x.size(), s, [&](I i, Values a) {
           const Rep<double> once = sin(a[i]);
           return a.set(i, many ? exp(once) * tanh(a[i]) : once);

@@ -118,7 +118,7 @@ TEST_CASE("tape: a number that is repeated over an array is kept as a number, if
         [h](A a, I steps) { return squares(FOR(0, steps, a, [&](I, A v) { return v + h(a, v) * exp(v); })); };
   };
   CHECK(kept_by_steps(grown([](const A& a, const A&) { return 0.5 * a[0]; })) == Kept{1, 0});
-  // Another one in each trip, and what its derivative takes.
+  // Another one in each iteration, and what its derivative takes.
   CHECK(kept_by_steps(grown([](const A&, const A& v) { return sin(v[0]); })) == Kept{1, 2});
 }
 
@@ -207,7 +207,7 @@ TEST_CASE("tape: a network in time keeps its state, not the factors of its sums"
   for (std::size_t i = 0; i < 5; ++i) CHECK(ga[i] == Approx(da[i]).epsilon(1e-12));
 }
 
-TEST_CASE("tape: what a trip reads of elements that are not written again is found where they lie",
+TEST_CASE("tape: what an iteration reads of elements that are not written again is found where they lie",
           "[tape]") {
   const auto check = [](auto f, const std::vector<std::size_t>& sizes) {
     const auto df = compile(grad(f), {.target = Target::cpp}),
@@ -305,7 +305,7 @@ TEST_CASE("tape: what a trip reads of elements that are not written again is fou
   CHECK(along == Approx(std::get<1>(forward)).epsilon(1e-9));
 }
 
-TEST_CASE("tape: what all trips of a loop read alike, and a later loop changes, is kept once for it",
+TEST_CASE("tape: what all iterations of a loop read alike, and a later loop changes, is kept once for it",
           "[tape]") {
   const auto check = [](auto f, std::initializer_list<std::int64_t> sizes) {
     const auto g = grad<0>(f);
@@ -363,7 +363,7 @@ TEST_CASE("tape: what all trips of a loop read alike, and a later loop changes, 
   const Kept of_jordan = check(jordan, {0, 1, 2, 3, 9, 20});
   CHECK(of_jordan.arrays == 1);
   CHECK(of_jordan.numbers <= 3);
-  // A row below the last one is read by nobody, nor is it where no trip is made.
+  // A row below the last one is read by nobody, nor is it where no iteration is made.
   const auto below = [](A a, I n) {
     FOR(0, n, [&](I k) {
       FOR(0, n, [&](I i) {
@@ -468,7 +468,7 @@ TEST_CASE("tape: a while loop that counts down keeps no more than FOR", "[tape]"
   CHECK(kept(g.source("ir")) == Kept{0, 0});
 }
 
-TEST_CASE("tape: an inner sum of an independent trip is computed once, with its derivative", "[tape]") {
+TEST_CASE("tape: an inner sum of an independent iteration is computed once, with its derivative", "[tape]") {
   const auto rows = [](auto f) {
     return [f](M a) {
       return FOR(0, a.dim(0), 0.0, [&](I i, D sum) {
@@ -518,14 +518,14 @@ std::string simplified(const std::string& text) {
   return ir::print(*module);
 }
 
-/// Two loops of n trips, of which the first pushes %p to tape 1 for the second to pop as %q.
-std::string two_loops(const std::string& state, const std::string& trip, const std::string& back) {
+/// Two loops of n iterations, of which the first pushes %p to tape 1 for the second to pop as %q.
+std::string two_loops(const std::string& state, const std::string& iteration, const std::string& back) {
   return "entry @f\n\nfun @f(%x: f64[?], %n: i64) -> f64[?], f64 {\n  %one = constant 1 : i64\n  %zero = "
          "constant 0 : i64\n  %none = constant 0 : f64\n  %start = " +
          state +
          "\n  %i1, %s1 = loop %zero, %start : i64, f64[?] while (%ic: i64, %sc: f64[?]) {\n    %less = lt "
          "%ic, %n : bool\n    yield %less\n  } do (%i: i64, %s: f64[?]) {\n" +
-         trip +
+         iteration +
          "    push[1] %s\n    %after = add %i, %one : i64\n    yield %after, %next\n  }\n  %m1, %d1 = loop "
          "%n, %none : i64, f64 while (%mc: i64, %dc: f64) {\n    %more = lt %zero, %mc : bool\n    yield "
          "%more\n  } do (%m: i64, %d: f64) {\n    %q = pop[1] : f64[?]\n" +
@@ -549,12 +549,12 @@ TEST_CASE("tape: what is popped and not read is not pushed", "[tape]") {
 
 TEST_CASE("tape: what is popped for its shape alone is not pushed", "[tape]") {
   CHECK(count(simplified(two_loops("copy %x : f64[?]", set, size)), "push[") == 0);
-  // Also where trips make the array anew, of the same size.
+  // Also where iterations make the array anew, of the same size.
   CHECK(
       count(simplified(two_loops("zeros_like %x : f64[?]",
                                  "    %k0 = dim[0] %x : i64\n    %next = fill %none, %k0 : f64[?]\n", size)),
             "push[") == 0);
-  // Another shape in every trip: it has to be kept.
+  // Another shape in every iteration: it has to be kept.
   CHECK(count(simplified(two_loops("copy %x : f64[?]", "    %next = concat %s, %x : f64[?]\n", size)),
               "push[1]") == 1);
 }

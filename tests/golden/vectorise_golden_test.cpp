@@ -18,7 +18,7 @@ using I = Rep<std::int64_t>;
 using A = Rep<Array<double>>;
 using M = Rep<Tensor<double, dyn, dyn>>;
 
-/// One of each trip's own: no trip asks another for anything.
+/// One of each iteration's own: no iteration asks another for anything.
 A elements(A a) {
   return FOR(0, a.size(), a, [](I i, A s) { return s.set(i, exp(s[i]) * 2.0); });
 }

@@ -1,4 +1,4 @@
-// A sum with enough trips to be shared out, and the failure of one of them.
+// A sum with enough iterations to be shared out, and the failure of one of them.
 #include <cmath>
 #include <cstdio>
 #include <vector>

@@ -35,8 +35,8 @@ std::string state_machine(int states) {
   std::string text =
       "#include <cstdio>\n#include <cmath>\n#include <lantern/lantern.hpp>\nusing namespace lantern;\n"
       "using std::sin;\n"
-      "template <class T, class I> T machine(T x, T c, I trips) {\n  I state = 0;\n  T sum = 0.0;\n"
-      "  for (I k = 0; k < trips; ++k) {\n    switch (state) {\n";
+      "template <class T, class I> T machine(T x, T c, I iterations) {\n  I state = 0;\n  T sum = 0.0;\n"
+      "  for (I k = 0; k < iterations; ++k) {\n    switch (state) {\n";
   for (int k = 0; k < states; ++k) {
     const std::string n = std::to_string(k), all = std::to_string(states);
     text += "      case " + n + ": x = x * (0.9 + 0.001 * " + n + ") + 0.05 * c; if (x > 1.1) { state = (" + n +
@@ -45,8 +45,8 @@ std::string state_machine(int states) {
   }
   return text +
          "    }\n    x += sin(c) * 0.3;\n  }\n  return sum + 3.0 * x;\n}\n"
-         "Rep<double> staged(Rep<double> x, Rep<double> c, Rep<std::int64_t> trips) {\n"
-         "  return machine<Rep<double>, Rep<std::int64_t>>(x, c, trips);\n}\n"
+         "Rep<double> staged(Rep<double> x, Rep<double> c, Rep<std::int64_t> iterations) {\n"
+         "  return machine<Rep<double>, Rep<std::int64_t>>(x, c, iterations);\n}\n"
          "LANTERN_FUNCTION(slope, value_and_grad<0>(staged))\n"
          "int main() {\n  for (const double x : {0.3, 1.2, -3.0}) {\n"
          "    const auto [value, dx] = slope(x, 0.7, 40);\n    const double h = 1e-6;\n"

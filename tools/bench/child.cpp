@@ -19,7 +19,7 @@
 namespace lantern::bench {
 namespace {
 
-/// Writes all of it; what a broken pipe loses, nobody waits for.
+/// Writes all of it; what a broken pipe loses, nothing waits for.
 void send(int to, const void* data, std::size_t bytes) {
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {

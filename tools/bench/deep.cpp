@@ -69,7 +69,7 @@ struct Case {
 };
 
 std::vector<Case> cases(bool quick) {
-  const std::int64_t trips = quick ? 1'000'000 : 100'000'000, depth = quick ? 100'000 : 1'000'000;
+  const std::int64_t iterations = quick ? 1'000'000 : 100'000'000, depth = quick ? 100'000 : 1'000'000;
   const CompileOptions options{.target = Target::cpp, .opt = 3};
   std::vector<Case> all;
   /// The value and both derivatives of a program f(x, argument).
@@ -91,7 +91,7 @@ std::vector<Case> cases(bool quick) {
   const auto number = [](std::int64_t n) { return n; };
   const auto count = static_cast<double>(depth);
   const double x = 1 + 1 / count;
-  three("deep_while", trips, newton, number, 2, std::sqrt(2.0), 0.5 / std::sqrt(2.0));
+  three("deep_while", iterations, newton, number, 2, std::sqrt(2.0), 0.5 / std::sqrt(2.0));
   three("deep_recursion", depth, power, number, x, std::pow(x, count), count * std::pow(x, count - 1));
   three("deep_tree", depth, product, chain, x, std::pow(x, count + 1), (count + 1) * std::pow(x, count));
   all.push_back(

@@ -14,7 +14,7 @@ Number logsumexp(const Index& n, const Vector& x) {
   return most + log(total(0, n, [&](Index i) { return exp(x[i] - most); }));
 }
 
-/// Where entry (i, j) of a factor's lower triangle stands: after the diagonal, column by column.
+/// Where entry (i, j) of a factor's lower triangle is: after the diagonal, column by column.
 Index lower(const Index& dimensions, const Index& i, const Index& j) {
   return dimensions + j * (2 * dimensions - j - 1) / 2 + i - j - 1;
 }

@@ -33,11 +33,11 @@ D staged_series(D x, I n) {
   return acc;
 }
 
-/// The loop in checkpointed segments of sqrt(n) trips.
+/// The loop in checkpointed segments of sqrt(n) iterations.
 D segmented(D x, I n) {
   const auto segment = checkpoint(
-      sig<std::tuple<double, double>(double, double, double, std::int64_t)>([](D y, D p, D a, I trips) {
-        return FOR(0, trips, std::tuple(p, a), [&](I, D q, D b) {
+      sig<std::tuple<double, double>(double, double, double, std::int64_t)>([](D y, D p, D a, I iterations) {
+        return FOR(0, iterations, std::tuple(p, a), [&](I, D q, D b) {
           const D next = q * -(y - 1.0);
           return std::tuple(next, next + b);
         });
@@ -191,7 +191,7 @@ void print_table(const char* group, const std::vector<Form>& forms) {
   }
 }
 
-/// Bytes that checkpointed reverse mode keeps of the loop in sqrt(n) segments of sqrt(n) trips: a state for
+/// Bytes that checkpointed reverse mode keeps of the loop in sqrt(n) segments of sqrt(n) iterations: a state for
 /// each segment, and what one segment records. It grows as sqrt(n), where the whole loop's record grows as n.
 int print_memory(std::vector<Row>& rows) {
   int wrong = 0;

@@ -13,7 +13,7 @@
 namespace lantern::bench {
 namespace {
 
-/// Colours that colour-blind readers tell apart (Okabe and Ito, "Color Universal Design", 2008).
+/// Colours that colour-blind readers distinguish (Okabe and Ito, "Color Universal Design", 2008).
 constexpr std::array<std::string_view, 7> kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                    "#e69f00", "#56b4e9", "#000000"};
 std::string_view colour(std::size_t i) { return kColours[i % kColours.size()]; }

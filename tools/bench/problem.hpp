@@ -48,7 +48,7 @@ Problem load_problem(const std::filesystem::path& file, const Models& models = {
 /// The files for which the suite's own values are known, inside the folder adbench/.
 std::vector<std::filesystem::path> known_files(const std::filesystem::path& folder);
 
-/// The file that `name` stands for: itself, or one of the known files by the name of its problem, as ba1.
+/// The file that `name` represents: itself, or one of the known files by the name of its problem, as ba1.
 std::filesystem::path input_file(const std::string& name);
 
 /// The folder adbench/ in $LANTERN_DATA, or else in shared/data beside the source tree. Error where neither

@@ -12,7 +12,7 @@
 
 namespace lantern::bench {
 
-/// Further columns of a row, by name. A number that is not finite stands for one that could not be measured.
+/// Further columns of a row, by name. A number that is not finite represents one that could not be measured.
 using Extras = std::vector<std::pair<std::string, double>>;
 
 /// One measurement: a form of a problem beside the problem's reference.

@@ -32,7 +32,7 @@ std::string cpu_object(StagedFunction& function, const Options& options) {
   optimise(function, options);
   passes::close(*function.module);
   codegen::PrintOptions print;
-  print.comments = false;  // nobody reads it
+  print.comments = false;  // nothing reads it
   print.line_directives = print.named_values = options.debug;
   print.check_nan = options.check == Check::nan;
   print.vectors = vector_lanes(options) > 0;

@@ -70,7 +70,7 @@ std::optional<std::uint32_t> number(string_view text, std::size_t& at) {
   return at == begin ? std::nullopt : std::optional(n);
 }
 
-/// "file:line:column" or "file:line" before `end`, which is where the colon or comma after it stands.
+/// "file:line:column" or "file:line" before `end`, which is where the colon or comma after it is.
 std::optional<Place> place_before(string_view text, std::size_t end) {
   std::array<std::uint32_t, 2> numbers{};
   std::size_t found = 0;
@@ -87,7 +87,7 @@ std::optional<Place> place_before(string_view text, std::size_t end) {
   return Place{std::string(text.substr(0, end)), numbers[found - 1], found == 2 ? numbers[0] : 0};
 }
 
-/// The kind of message whose name, with ": ", stands here.
+/// The kind of message whose name, with ": ", is here.
 string_view kind_at(string_view text) {
   for (const string_view kind : {"error", "warning", "note", "fatal error", "remark", "sorry, unimplemented",
                                  "internal compiler error"})
@@ -383,13 +383,13 @@ class Writer {
     for (const Message& note : group.notes)
       if (is_link_note(note.text)) chain.push_back(note.place);
     has_headings_ |= group.main.headed;
-    // Without headings, as Clang writes, nobody knows whether the user's own line is in the same template.
+    // Without headings, as Clang writes, is not known whether the user's own line is in the same template.
     const bool elsewhere = group.main.headed || (own && !has_headings_);
     if (!chain.empty() || elsewhere) chain_ = std::move(chain);
     return chain_;
   }
 
-  /// Where a macro of a header is expanded in the user's file: that is where the text stands.
+  /// Where a macro of a header is expanded in the user's file: that is where the text is.
   std::optional<Place> user_expansion(const Group& group) const {
     for (const Message& note : group.notes) {
       if (!note.text.starts_with("in expansion of macro ")) break;
@@ -433,7 +433,7 @@ class Writer {
     const Message* introduction = nullptr;  // of notes that follow, where one of them is shown
     for (const Message& note : group.notes) {
       if (is_link_note(note.text)) continue;
-      // What g++ indents is about the candidate before it, wherever it stands.
+      // What g++ indents is about the candidate before it, wherever it is.
       const bool about_candidate = note.text.starts_with(' ');
       const bool shown = of_user(note.place.file) && !note.text.ends_with("(built-in)") &&
                          (!about_candidate || candidate_shown);
@@ -528,7 +528,7 @@ std::string messages_for_users(const std::string& output, const MessageOptions& 
   Writer writer(options, output.find("\x1b[") != std::string::npos);
   // Where Clang finds errors in all functions with native control flow, nothing is rewritten: those errors come first.
   const auto follows = [](const Group& g) {
-    return g.main.text.find("and lanternc does not rewrite control flow that stands here") != std::string::npos;
+    return g.main.text.find("and lanternc does not rewrite control flow here") != std::string::npos;
   };
   const bool first_errors =
       std::ranges::any_of(groups, [&](const Group& g) { return is_error(g.main) && !follows(g); });

@@ -55,7 +55,7 @@ std::string comment_above(const Lines& lines, std::size_t at) {
   return text;
 }
 
-/// What stands between the first comma and the parenthesis that closes LANTERN_FUNCTION(.
+/// What is between the first comma and the parenthesis that closes LANTERN_FUNCTION(.
 std::string program_of(const Lines& lines, std::size_t at) {
   constexpr std::size_t most_lines = 20;
   std::string text;

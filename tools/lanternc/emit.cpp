@@ -106,7 +106,7 @@ std::string header(const Functions& functions, const Options& options) {
   return codegen::print_header(modules(functions), standalone(options), name, workspaces(functions, options));
 }
 
-/// Objects of the sources that stand alone.
+/// Objects of the stand-alone sources.
 std::vector<std::string> objects(const Functions& functions, const Options& options) {
   std::vector<std::string> all;
   if (options.cuda) {

@@ -76,7 +76,7 @@ const Op* loop_around(const Op* op) {
 }
 
 /// How often a loop's body runs, where that shows.
-std::optional<std::int64_t> trips(const Op* loop) {
+std::optional<std::int64_t> iterations(const Op* loop) {
   const auto constant = [](const Value* v) -> std::optional<std::int64_t> {
     if (v->def == nullptr || !v->def->is(Opcode::constant_)) return std::nullopt;
     return v->def->integer;
@@ -128,7 +128,7 @@ class Explanation {
     const auto has = [&](std::string_view name) {
       return std::ranges::any_of(progress_.passes, [&](const auto& pass) { return pass.first == name; });
     };
-    if (has("threads") || !has("vectorise")) what_loops_do("parallel", in_order, "trips", "no loop");
+    if (has("threads") || !has("vectorise")) what_loops_do("parallel", in_order, "iterations", "no loop");
     if (has("vectorise")) what_loops_do("vectorise", no_lanes, "vectors", "no loop to run in lanes");
     if (has("threads")) what_loops_do("threads", no_fork, "threads", "no loop to share out");
     return out_;
@@ -160,13 +160,13 @@ class Explanation {
       for (const Loop* l : all) {
         forward |= l->pushes || !l->pops;
         backward |= l->pops;
-        if (!count) count = trips(l->op);
+        if (!count) count = iterations(l->op);
         counts |= passes::counted(l->op).has_value();
       }
       counts |= in_lanes(place(all.front()->op->loc));
       if (counts) counting_.insert(place(all.front()->op->loc));
       std::string text = place(all.front()->op->loc) + ": ";
-      text += count    ? std::to_string(*count) + " trips"
+      text += count    ? std::to_string(*count) + " iterations"
               : counts ? "counts to a bound"
                        : "runs until its condition fails";
       if (forward && backward) text += "; once forward, and backward for the derivative";
@@ -216,7 +216,7 @@ class Explanation {
     return false;
   }
 
-  /// Where a push belongs: a trip of a loop, a call of a function that recurses, or the call of the whole.
+  /// Where a push belongs: an iteration of a loop, a call of a function that recurses, or the call of the whole.
   struct Owner {
     std::string text;
     const Op* loop = nullptr;
@@ -230,7 +230,7 @@ class Explanation {
       for (const ir::Block* b : l->blocks)
         ir::walk(const_cast<ir::Block*>(b),
                  [&](const Op* op) { segments |= op->is(Opcode::loop_) && place(op->loc) == place(l->loc); });
-      return {(segments ? "each segment of the loop at " : "each trip of the loop at ") + place(l->loc), l,
+      return {(segments ? "each segment of the loop at " : "each iteration of the loop at ") + place(l->loc), l,
               false};
     }
     const ir::Function* f = push->parent->function;
@@ -280,10 +280,10 @@ class Explanation {
   std::string total(const Owner& o, const Size& size) const {
     if (o.recursive) return size.str() + " for " + o.text;
     if (o.loop == nullptr) return size.str();
-    const auto n = trips(o.loop);
+    const auto n = iterations(o.loop);
     const bool nested = loop_around(o.loop) != nullptr;
     if (n && !nested && size.unknown.empty())
-      return std::to_string(*n * size.bytes) + " bytes (" + std::to_string(*n) + " trips)";
+      return std::to_string(*n * size.bytes) + " bytes (" + std::to_string(*n) + " iterations)";
     return size.str() + " for " + o.text;
   }
 
@@ -297,7 +297,7 @@ class Explanation {
       else if (v->block->parent == nullptr)
         text += ", an argument";
       else
-        text += ", the loop's state at the start of the trip";
+        text += ", the loop's state at the start of the iteration";
       parts.push_back(text);
     }
     return joined(parts);

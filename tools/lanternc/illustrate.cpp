@@ -26,7 +26,7 @@ struct Message {
   std::string file, kind, text;
   std::uint32_t at_line = 0, at_column = 0;  ///< 0: not known
   std::string operation;
-  std::optional<std::size_t> operand;  ///< of the error before, where it stands for itself
+  std::optional<std::size_t> operand;  ///< of the error before, where it represents itself
   std::optional<Expression> found;
 };
 
@@ -58,7 +58,7 @@ Message read(const std::string& line) {
   return m;
 }
 
-/// The line with a caret and, around it, the rest of the expression as far as it stands on that line.
+/// The line with a caret and, around it, the rest of the expression as far as it is on that line.
 std::string underlined(const std::string& text, const Marked& marked) {
   const std::string line(frontend::line_at(text, marked.caret));
   const auto column = frontend::line_column(text, marked.caret).column - 1;

@@ -47,7 +47,7 @@ constexpr const char* footer =
     "Examples:\n"
     "  lanternc model.cpp -o model              a program\n"
     "  lanternc model.cpp --emit=shared -o model.so   its functions as a shared library\n"
-    "  lanternc model.cpp --emit=c --function=df      one of them as C that stands alone\n"
+    "  lanternc model.cpp --emit=c --function=df      one of them as stand-alone C\n"
     "  lanternc model.cpp --explain             what became of its loops and derivatives\n"
     "  lanternc model.cpp -g --check=nan        the first NaN, with its line\n\n"
     "What follows -- goes to the C++ compiler: lanternc model.cpp -o model -- -Wall -fopenmp\n"
@@ -114,7 +114,7 @@ void describe(CLI::App& app, Given& given) {
        "NAME");
   word("--cpu", o.cpu, "generate code for this processor, by its LLVM name: x86-64-v3", "NAME");
   word("--threads", given.threads,
-       "let loops whose trips do not depend on each other use up to N threads\n"
+       "let loops whose iterations do not depend on each other use up to N threads\n"
        "where they have enough to do; default 1",
        "N");
   word("--lanes", given.lanes, "vectors of N f64: 2, 4 or 8; default what the processor's registers hold", "N");
@@ -250,7 +250,7 @@ void check_combination(const Options& o) {
   if (o.cuda && o.threads > 1)
     throw Error("--threads does not go with --target=cuda: a kernel has a thread for every element");
   if (o.threads > 1 && o.debug)
-    throw Error("--threads does not go with -g: a debugger would see trips out of order");
+    throw Error("--threads does not go with -g: a debugger would see iterations out of order");
   if (o.threads > 1 && o.opt == 0) throw Error("--threads: no pass runs at -O0");
   if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp || o.emit == Emit::html))
     throw Error("--target=cuda does not go with --emit=c, cpp or html; use --emit=cuda");

@@ -9,7 +9,7 @@
 namespace lantern::tool {
 
 /// The output named on the command line. Unless something was written by the end of its life, an earlier file
-/// of that name is removed, as compilers do: nobody shall mistake it for the result.
+/// of that name is removed, as compilers do: nothing shall mistake it for the result.
 class Output {
  public:
   /// Error where it could not be written in the end: better now than after a minute's work.

@@ -29,7 +29,7 @@ std::string class_of(const std::string& file, const std::string& line) {
   return name + "-" + line;
 }
 
-/// What a literal of C or of a printed graph stands for: \\, \n, \012, \x0a.
+/// What a literal of C or of a printed graph represents: \\, \n, \012, \x0a.
 std::string unescaped(const std::string& text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -78,7 +78,7 @@ std::vector<Line> graph(const ir::Module& module) {
   return lines;
 }
 
-/// Generated code says `#line` where what follows comes from. What stands before the functions is the same
+/// Generated code says `#line` where what follows comes from. What is before the functions is the same
 /// for all programs, and left out.
 std::vector<Line> code(const ir::Module& module) {
   static const std::regex directive(R"re(#line (\d+) "((?:[^"\\]|\\.)*)")re");

@@ -56,7 +56,7 @@ bool is_relative(const std::string& flag) {
   return false;
 }
 
-/// Whether nothing but comments and includes stands before the first include of Lantern.
+/// Whether nothing but comments and includes is before the first include of Lantern.
 bool begins_with_includes(const fs::path& source) {
   std::ifstream in(source);
   bool comment = false;

@@ -20,7 +20,7 @@ Number number(ir::Kind kind);
 std::string python_name(const std::string& name);
 /// Of the parameters of an entry, each once.
 std::vector<std::string> parameter_names(const ir::Function& f);
-/// Text as it may stand between the quotes of a docstring.
+/// Text as it may be between the quotes of a docstring.
 std::string in_docstring(const std::string& text);
 std::string base64(const std::string& bytes);
 /// float, or "float64 array of shape (3, ?)".

@@ -17,7 +17,7 @@ class PlacedError : public Error {
 /// Runs the body; an exception becomes a message on the standard error stream. The exit status.
 int reporting(const std::function<void()>& body);
 
-/// Text as it stands, to the standard error stream.
+/// Text as it is, to the standard error stream.
 void report(const std::string& text);
 /// The same for what is said about the user's files: told() gives all of it.
 void tell(const std::string& text);

@@ -98,7 +98,7 @@ void run_model(const onnx::Model& model, const OnnxOptions& options) {
     }
     arguments.push_back(value_of(at->second, v));
   }
-  // Inputs that weights stand for may be given another value.
+  // Inputs that weights represent may be given another value.
   for (const onnx::ValueInfo& v : model.graph.inputs)
     if (const auto at = arrays.find(v.name); at != arrays.end() && model.graph.initialiser(v.name))
       session.set_parameter(v.name, value_of(at->second, v));

@@ -17,7 +17,7 @@ class Checkpointed : public StatefulReverse {
   //     reversec (k r);                             -- the rest of the program, and its backward pass
   //     reversec ((deriv p!) := @(deriv r))         -- the part again, under the same handler
   // One handler has both clauses, this and reverse's, as in the thesis' Eff and OCaml: the backward part of
-  // what stands before a checkpoint then comes after the checkpoint's.
+  // what is before a checkpoint then comes after the checkpoint's.
   void run(const std::function<void()>& program) override {
     handle([&program] { program(); }, reverse_clause(),
            on<Checkpoint>(this, [this](const Part& p, const Datums& x, const Location& loc, auto k) {

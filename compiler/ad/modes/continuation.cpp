@@ -2,7 +2,7 @@
 //
 // A number is a value with its backpropagator, the linear function that takes the number's cotangent to the
 // gradient of the inputs. It is run once for each use of the number, so that a gradient costs what the paths
-// through the program cost: quadratic for a value that each trip of a loop reads, exponential for t = t * t.
+// through the program cost: quadratic for a value that each iteration of a loop reads, exponential for t = t * t.
 // The thesis finds the wrong complexity in four languages (6.2) and proves the mode correct (8.3). What that
 // proof rests on is that backpropagators are linear, and a linear function may be run once, on the sum:
 //

@@ -4,7 +4,7 @@
 // A first run measures: it counts the operations, n. To reverse the operations from a to b, reverse the later
 // half, then the earlier half; a part that is short is run from the start of the program, remembering nothing
 // up to a, everything from a, and nothing from b on. Names of values are given in the same order in every
-// run, so that adjoints pass from one part to an earlier one. A run stands for the continuation of the
+// run, so that adjoints pass from one part to an earlier one. A run represents the continuation of the
 // original, called a second time: C++ stacks are resumed once. What follows b is evaluated, at a fraction of
 // the cost of what is watched, rather than dropped: to unwind the frames of a program that has done nothing
 // wrong would end it where one of them is noexcept.

@@ -1,5 +1,5 @@
 // The fast path of taped reverse mode (taped.cpp has the rule): no control operators, doubles where they are
-// at hand, and a tape of bytes on which an entry says what the result of one operation passes on to its
+// available, and a tape of bytes on which an entry says what the result of one operation passes on to its
 // operands. The name of a derivative is where it lies on the tape.
 #include <memory>
 #include <optional>
@@ -59,7 +59,7 @@ class FastTaped : public EagerReverse {
     Name name;
     double factor;
   };
-  /// What stands on the tape for a step whose derivatives are no doubles at hand: they, or the step where
+  /// What is on the tape for a step whose derivatives are no known doubles: they, or the step where
   /// they are no numbers at all, and the results.
   struct Kept {
     std::vector<std::pair<Name, Datum>> factors;

@@ -38,7 +38,7 @@ struct HessianRow {
 ///   h[x, y] += d op/dx d op/dy u[r] + d2 op/dx dy w              for operands x and y
 ///
 /// `live` has a and h. It says what a derivative is where r is undone (here), and how products and entries look, of
-/// which some may be half of what they stand for (product, kept, is_halved).
+/// which some may be half of what they represent (product, kept, is_halved).
 template <class Live>
 void substitute(Live& live, const Partials& p, Name r) {
   const Datum w = live.take(r);

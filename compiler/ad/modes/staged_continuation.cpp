@@ -8,7 +8,7 @@
 //
 // (linear factoring: Brunel, Mazza and Pagani, "Backpropagation in the Simply Typed Lambda-Calculus with
 // Linear Negation", POPL 2020). While staging all uses are known when a backpropagator's turn comes, last
-// made first called. Each is a function of the code, and so are those of branches, trips and functions.
+// made first called. Each is a function of the code, and so are those of branches, iterations and functions.
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 
 namespace lantern::core::ad {

@@ -20,10 +20,10 @@ int calls_back(const ir::Block& block, const ir::Function& f) {
   return std::min(calls, 2);
 }
 
-/// Reverse mode in which every loop keeps a number of states that does not depend on its trips, and computes
+/// Reverse mode in which every loop keeps a number of states that does not depend on its iterations, and computes
 /// the rest again (Griewank and Walther, "Algorithm 799: revolve", for counting loops; thinned out as they
-/// run where the number of trips does not show beforehand). A loop's state is its continuation, which can be
-/// called again. With 32 states each of 10^6 trips is computed at most 6 more times, each of 10^9 at most 10
+/// run where the number of iterations does not show beforehand). A loop's state is its continuation, which can be
+/// called again. With 32 states each of 10^6 iterations is computed at most 6 more times, each of 10^9 at most 10
 /// more. Calls keep their arguments: of a recursion that branches, a call at depth d is computed at most d +
 /// 1 more times, and what is kept grows as the depth. One that calls itself once a time keeps its frames, as
 /// many as it has on the stack; so do functions and loops of an inner derivative, whose tapes others read.

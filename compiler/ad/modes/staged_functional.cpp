@@ -2,7 +2,7 @@
 //
 // A continuation returns a map from identities to adjoints; an operator returns that map with its operands'
 // shares added and its own entry left out. What an operator does to the map is a function from store to
-// store. Branches and trips of loops pass the whole map: its entries are the values that enter and leave
+// store. Branches and iterations of loops pass the whole map: its entries are the values that enter and leave
 // their backward blocks, and the code has no cells, before any pass has run.
 #include "lantern/compiler/ad/modes/two_pass.hpp"
 

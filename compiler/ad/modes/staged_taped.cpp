@@ -37,7 +37,7 @@ class StagedTaped : public TwoPass {
     Step rule;
   };
 
-  /// The partial derivative of an operation on scalars, where the program stands.
+  /// The partial derivative of an operation on scalars, where the program is.
   static Datum partial(const Step& s, std::size_t i) {
     if (!ir::info(s.op.code).elementwise || !s.y.type().is_scalar()) return {};
     const ir::Formula& f = *ir::derivative(s.op.code, i, s.operands.size());

@@ -40,7 +40,7 @@ class Taped : public EagerReverse {
  private:
   using Prop = Named;
   /// An accumulation to be done later: what it depends on, with the saved derivatives. Where these are no
-  /// numbers (of tensors, of a function with a rule) the step itself stands for them.
+  /// numbers (of tensors, of a function with a rule) the step itself represents them.
   struct Pointer {
     std::vector<std::optional<Name>> results;       ///< one for each value
     std::vector<std::pair<Datum, Datum>> operands;  ///< x, d b / d x

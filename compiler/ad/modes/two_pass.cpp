@@ -221,7 +221,7 @@ Datums TwoPass::at(const Datums& forward) {
   return out;
 }
 
-/// Whether a value is a short computation from values of enclosing regions: rather than saved at every trip,
+/// Whether a value is a short computation from values of enclosing regions: rather than saved at every iteration,
 /// it is computed again.
 bool TwoPass::invariant(const ir::Value* v, const Region* home, int budget) const {
   if (home_of(v) != home) return true;

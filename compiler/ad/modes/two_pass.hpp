@@ -57,7 +57,7 @@ class TwoPass : public Mode, public StagedMode {
 
   // ---- an operation: forward
 
-  /// An operation performed one level down. In the backward part: with what its rule looks at at hand.
+  /// An operation performed one level down. In the backward part: with what its rule looks at available.
   struct Step {
     Operation op;
     Datums operands;  ///< as they came
@@ -66,7 +66,7 @@ class TwoPass : public Mode, public StagedMode {
     FormulaContext rule(const Datum& g) const { return {op, primals, y, g}; }
   };
 
-  /// What an operation that gave the variable r does in the backward pass; asked for where the program stands.
+  /// What an operation that gave the variable r does in the backward pass; asked for where the program is.
   virtual Update update(Step s, Name r) = 0;
   /// Operand i, if it receives a derivative, or null.
   const Variable* receiver(const Step& s, std::size_t i) const;
@@ -80,7 +80,7 @@ class TwoPass : public Mode, public StagedMode {
   /// A value of the forward part, where the backward part is being staged.
   Datum at(const Datum& forward);
   Datums at(const Datums& forward);
-  /// The rule of operand i, ready for the backward part: what its formula looks at is at hand.
+  /// The rule of operand i, ready for the backward part: what its formula looks at is available.
   Step rule_at(const Step& s, std::size_t i);
   /// An adjoint of operand i with what it receives from the result's cotangent g; `before` may be empty.
   Datum received(const Datum& before, const Step& s, std::size_t i, const Datum& g);
@@ -90,7 +90,7 @@ class TwoPass : public Mode, public StagedMode {
   void add(Name x, const Datum& g, const Location& loc);
   Datum adjoint_or_zero(Name x, const Location& loc);
   Datums adjoints(const Names& names, const Location& loc);
-  /// The adjoint of a variable, which nobody asks for again; empty where nothing was added.
+  /// The adjoint of a variable, which nothing uses again; empty where nothing was added.
   Datum take(Name x);
   Datums take(const Names& names, const Location& loc);
   /// The adjoints of `left` after `run`, which starts from those of `names` alone.
@@ -110,7 +110,7 @@ class TwoPass : public Mode, public StagedMode {
   virtual void move(Name from, const Datum& to, const Location& loc);
   /// A zero in the backward part.
   virtual Datum zero_of(Name x, const Location& loc);
-  /// Stages the backward block of one side, trip or function: from the adjoints `in` to those it gives.
+  /// Stages the backward block of one side, iteration or function: from the adjoints `in` to those it gives.
   virtual Datums linear(const Datums& in, const std::function<Datums(const Datums&)>& body, const Location& loc);
   /// A call of a function marked by checkpoint(f); others are differentiated like any call.
   virtual bool runs_again(std::int64_t /*attribute*/) const { return false; }
@@ -148,8 +148,8 @@ class TwoPass : public Mode, public StagedMode {
   void begin();
 
  private:
-  /// A side of a branch, or the trips of a loop: of the construct's results that are variables, `outs`, what the
-  /// region gave for them, and, in a loop, what they are at the start of a trip.
+  /// A side of a branch, or the iterations of a loop: of the construct's results that are variables, `outs`, what the
+  /// region gave for them, and, in a loop, what they are at the start of an iteration.
   struct Part {
     Region* region = nullptr;
     Datums outs, exits, entries;
@@ -168,7 +168,7 @@ class TwoPass : public Mode, public StagedMode {
   /// The backward block of a part, from the adjoints `in` of `names` to those of `left`.
   Datums mirrored(const Part& part, const Names& names, const Datums& in, const Names& left, const Location& loc);
   void reverse_branch(const Datum& condition, const Part& then, const Part& otherwise, const Location& loc);
-  void reverse_loop(const Datum& trips, const Part& trip, const Datums& starts, const Location& loc);
+  void reverse_loop(const Datum& iterations, const Part& iteration, const Datums& starts, const Location& loc);
   void reverse_call(const Halves& both, bool twice, const Datums& arguments, const Datums& outs, const Location& loc);
 
   Region* home_of(const ir::Value* v) const;

@@ -28,7 +28,7 @@ bool TwoPass::any_wanted(const Datums& results) const {
 }
 
 // What the results have moves to what the region gave for them, and in the end what is there at its start moves to
-// the results: those of the trip before.
+// the results: those of the iteration before.
 Datums TwoPass::mirrored(const Part& part, const Names& names, const Datums& in, const Names& left,
                          const Location& loc) {
   const auto body = [&](const Datums& adjoints_in) {
@@ -93,45 +93,45 @@ Datums rest(const Datums& state) { return slice(state, 1, state.size()); }
 
 }  // namespace
 
-// The trips are counted.
+// The iterations are counted.
 Datums TwoPass::loop(const Datums& initial, const std::vector<ir::Type>& state, const Condition& condition,
                    const Body& body, std::int64_t /*attribute*/, const Location& loc) {
-  Part trip;
+  Part iteration;
   Datums params, outs, starts;
   const Datums counted = detail::loop(
       joined({Datum::integer(0, ir::I64)}, primals(initial)), [&](const Datums& s) { return condition(rest(s)); },
       [&](const Datums& s) {
-        outs = inside(trip.region, [&] { return body(params = results_of(rest(s))); });
+        outs = inside(iteration.region, [&] { return body(params = results_of(rest(s))); });
         return joined({plus(s[0], 1, loc)}, primals(outs));
       },
       loc);
   const Datums out = results_of(rest(counted));
   for (std::size_t i = 0; i < state.size(); ++i) {
     if (!state[i].is_differentiable()) continue;
-    trip.outs.push_back(out[i]);
-    trip.exits.push_back(outs[i]);
-    trip.entries.push_back(params[i]);
+    iteration.outs.push_back(out[i]);
+    iteration.exits.push_back(outs[i]);
+    iteration.entries.push_back(params[i]);
     starts.push_back(initial[i]);
   }
-  record(initial, [this, trips = counted[0], trip, starts, loc] { reverse_loop(trips, trip, starts, loc); });
+  record(initial, [this, iterations = counted[0], iteration, starts, loc] { reverse_loop(iterations, iteration, starts, loc); });
   return out;
 }
 
-// The backward loop makes as many trips; the cotangents of the state go from trip to trip.
-void TwoPass::reverse_loop(const Datum& trips, const Part& trip, const Datums& starts, const Location& loc) {
-  if (!trip.region->on_tape && !any_wanted(trip.outs)) return;
-  const Names names = passed(names_of(trip.outs), trip.region->touched);
+// The backward loop makes as many iterations; the cotangents of the state go from iteration to iteration.
+void TwoPass::reverse_loop(const Datum& iterations, const Part& iteration, const Datums& starts, const Location& loc) {
+  if (!iteration.region->on_tape && !any_wanted(iteration.outs)) return;
+  const Names names = passed(names_of(iteration.outs), iteration.region->touched);
   const Datums after = detail::loop(
-      joined({at(trips)}, adjoints(names, loc)),
+      joined({at(iterations)}, adjoints(names, loc)),
       [&](const Datums& s) {
         return perform({Opcode::lt_, 0, loc}, {Datum::integer(0, ir::I64), s[0]});
       },
       [&](const Datums& s) {
-        return joined({plus(s[0], -1, loc)}, mirrored(trip, names, rest(s), names, loc));
+        return joined({plus(s[0], -1, loc)}, mirrored(iteration, names, rest(s), names, loc));
       },
       loc);
   for (std::size_t i = 0; i < names.size(); ++i) store_[names[i]] = after[1 + i];
-  for (std::size_t i = 0; i < starts.size(); ++i) move(variable_of(trip.outs[i])->name, starts[i], loc);
+  for (std::size_t i = 0; i < starts.size(); ++i) move(variable_of(iteration.outs[i])->name, starts[i], loc);
 }
 
 // ---- functions

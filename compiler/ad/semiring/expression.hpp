@@ -65,7 +65,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   using Body = std::function<Number(const Dictionary<Number>&, const Number&)>;
   /// body(operations, n), inside a barrier. Error where it breaks the contract.
   Number run(const Body& body, Opaque zero, Opaque one, Opaque n);
-  /// What a number stands for. Error if it is not of this evaluation, or if that has ended.
+  /// What a number represents. Error if it is not of this evaluation, or if that has ended.
   const Opaque& value(const Number& number) const;
 
   /// An operation of the dictionary.

@@ -49,7 +49,7 @@ inline Dictionary<bool> booleans() {
 
 /// A polynomial with natural coefficients. These form the free commutative semiring over the variables: two
 /// expressions are equal as polynomials exactly if they are equal in every commutative semiring, whatever the
-/// variables stand for.
+/// variables represent.
 class Polynomial {
  public:
   /// The exponents of the variables, without zeros at the end.

@@ -1,4 +1,4 @@
-// What stands in for compile() in a program built by lanternc: there is no compiler in it.
+// What replaces compile() in a program built by lanternc: there is no compiler in it.
 #include "lantern/compiler/driver/compile.hpp"
 
 namespace lantern::core::driver {

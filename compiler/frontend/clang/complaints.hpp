@@ -26,7 +26,7 @@ class Complaints {
   void refuse_macro(const Node* n);
   /// A function that cannot be left, or cannot be entered, under a staged condition. `early`: it returns so.
   void refuse_function(const Function& f, bool early);
-  /// What must not happen under a staged condition, in an expression that stands under one. `staged_at`: where
+  /// What must not happen under a staged condition, in an expression that is under one. `staged_at`: where
   /// the part begins outside of which no plain variable may change, a loop or a branch.
   void refuse_hazards(const Node* n, std::uint32_t staged_at, bool loop);
 

@@ -23,7 +23,7 @@ std::size_t count_lines(std::string_view text, std::string_view line, std::size_
   return n;
 }
 
-/// Where the line stands that is the same and has so many others of its kind before it.
+/// Where the line is that is the same and has so many others of its kind before it.
 std::size_t find_line(std::string_view text, std::string_view line, std::size_t before) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t newline = std::min(text.find('\n', at), text.size());

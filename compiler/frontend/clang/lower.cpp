@@ -2,7 +2,7 @@
 //
 // A return, break or continue under a staged condition leaves a lambda, and so the statements after it become
 // part of the branch that does not leave: `if (c) return a; rest` is a branch between `return a;` and `rest`.
-// Where both branches may go on, the statement's outcome (left early or not) is a value, and `rest` stands in
+// Where both branches may go on, the statement's outcome (left early or not) is a value, and `rest` is in
 // a branch on that.
 #include "lantern/compiler/frontend/clang/lower.hpp"
 
@@ -25,7 +25,7 @@ namespace {
 
 const std::string native = "::lantern::core::native::";
 
-/// Where a statement stands.
+/// Where a statement is.
 struct Place {
   const Region* region = nullptr;
   bool own_break = false, own_continue = false;  ///< inside a loop or switch of C++ that stays
@@ -141,7 +141,7 @@ class Lowering : Complaints {
     }
     return true;
   }
-  /// What stands between the last statement of a block and its brace.
+  /// What is between the last statement of a block and its brace.
   std::string gap_to_end(const Node* block) {
     const std::uint32_t from =
         block->children.empty() ? block->range.begin + 1 : block->children.back()->range.end;
@@ -379,7 +379,7 @@ class Lowering : Complaints {
     region.result = place.region->result;
     region.result_is_value = place.region->result_is_value;
 
-    // After a break that is decided by the program, the loop's further trips run under its answer.
+    // After a break that is decided by the program, the loop's further iterations run under its answer.
     const bool staged = s->staged || s->always || !region.is_void();
     Place inner = place;
     inner.region = &region;

@@ -63,7 +63,7 @@ class Messages : public clang::DiagnosticConsumer {
 /// Which files were read, and which would have been had they not been read before.
 struct FilesSeen {
   std::vector<clang::FileID> entered;
-  std::vector<std::pair<clang::SourceLocation, std::string>> skipped;  ///< where the name stands; path
+  std::vector<std::pair<clang::SourceLocation, std::string>> skipped;  ///< where the name is; path
   std::vector<clang::SourceRange> left_out;                            ///< by #if and its relatives
 };
 

@@ -16,7 +16,7 @@ struct Parsed {
 
 /// An include directive for a header of the user's: neither a system header nor one of Lantern's.
 struct Inclusion {
-  std::size_t in = 0;    ///< the file it stands in: 0 for the one parsed, i + 1 for Inclusions::files[i]
+  std::size_t in = 0;    ///< the file it is in: 0 for the one parsed, i + 1 for Inclusions::files[i]
   std::uint32_t at = 0;  ///< the offset of the file's name there
   std::string path;
   std::optional<std::size_t>

@@ -284,7 +284,7 @@ class Reader {
         return obstacle(s, "'goto' crosses staged control flow; use a loop, break or return");
       case Stmt::LabelStmtClass: {
         Node* node = obstacle(
-            s, "a label that 'goto' jumps to stands among staged control flow; use a loop, break or return");
+            s, "a label that 'goto' jumps to is among staged control flow; use a loop, break or return");
         node->body = statement(cast<LabelStmt>(s)->getSubStmt());
         return node;
       }

@@ -49,7 +49,7 @@ class CallFree {
   }
 
  private:
-  /// Whether an expression may be computed without a call: there is none, or it stands in a part that may not
+  /// Whether an expression may be computed without a call: there is none, or it is in a part that may not
   /// run.
   bool computed_without(const Node* n) const {
     if (n == nullptr) return true;

@@ -15,7 +15,7 @@ struct Exit {
   std::string value;  ///< empty in a lambda without value
 };
 
-/// The body of a function, of a lambda that stands for a loop's body, or for a statement with several ways
+/// The body of a function, of a lambda that represents a loop's body, or for a statement with several ways
 /// out.
 struct Region {
   enum class Kind {

@@ -123,7 +123,7 @@ struct Complaint {
   std::vector<Note> notes;
 };
 
-/// What cannot be done under a staged condition: an error where it stands inside one.
+/// What cannot be done under a staged condition: an error where it is inside one.
 struct Hazard {
   std::uint32_t at = 0;
   std::uint32_t length = 1;
@@ -141,7 +141,7 @@ struct Unit {
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::unique_ptr<Function>> functions;  ///< of the file, outermost first; lambdas too
   std::vector<PlainWrite> plain_writes;  ///< in the order of the text
-  std::vector<Complaint> complaints;  ///< wrong wherever they stand
+  std::vector<Complaint> complaints;  ///< wrong wherever they are
   std::vector<Hazard> hazards;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> lambda_uses;  ///< place; where the lambda begins
 

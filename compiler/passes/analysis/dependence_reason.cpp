@@ -1,4 +1,4 @@
-// The first pair of accesses that the dependence test cannot tell apart, described.
+// The first pair of accesses that the dependence test cannot distinguish, described.
 #include "lantern/compiler/passes/analysis/dependence_reason.hpp"
 
 #include <optional>
@@ -23,8 +23,8 @@ std::string not_understood(const Op& access, const Op* loop) {
         const char* from = def->operands[0]->name;
         return "is read from " + (from ? quoted(from) : std::string("an array"));
       }
-      if (def->is(Opcode::rem_)) return "is a remainder, which may be the same in two trips";
-      if (def->is(Opcode::div_)) return "is a quotient, which may be the same in two trips";
+      if (def->is(Opcode::rem_)) return "is a remainder, which may be the same in two iterations";
+      if (def->is(Opcode::div_)) return "is a quotient, which may be the same in two iterations";
       if (def->is(Opcode::cast_)) return "is made of another kind of number";
       if (def->is(Opcode::loop_)) return "is what the loop" + at_line(*def) + " ends with";
       if (def->is(Opcode::branch_) || def->is(Opcode::select_)) return "depends on a condition";
@@ -33,27 +33,27 @@ std::string not_understood(const Op& access, const Op* loop) {
   return {};
 }
 
-std::string of_accesses(const StateUse& use, const Op* loop, const std::string& name) {
+std::string of_accesses(const LoopStateSummary& use, const Op* loop, const std::string& name) {
   for (const Op* write : use.updates)
     for (const Op* other : use.accesses()) {
-      if (apart_by_trip(other == write ? std::vector<const Op*>{write} : std::vector<const Op*>{write, other},
+      if (no_loop_carried_dependence(other == write ? std::vector<const Op*>{write} : std::vector<const Op*>{write, other},
                         loop))
         continue;
       const bool sets = write->is(Opcode::set_);
       for (const Op* access : {write, other})
         if (const std::string why = not_understood(*access, loop); !why.empty()) {
           if (other->is(Opcode::get_))
-            return "an element that one trip " + std::string(sets ? "sets" : "adds to") + at_line(*write) +
+            return "an element that one iteration " + std::string(sets ? "sets" : "adds to") + at_line(*write) +
                    " may be what another reads" + at_line(*other) + ": the index" + at_line(*access) + " " +
                    why;
-          return "two trips may set one element" + at_line(*access) + ", where the index " + why +
+          return "two iterations may set one element" + at_line(*access) + ", where the index " + why +
                  "; what is only added, " + name + "[k] += v, may be added in any order";
         }
       if (other == write)
-        return "each trip sets the same element" + at_line(*write) +
+        return "each iteration sets the same element" + at_line(*write) +
                "; of a sum, add up a number and set it afterwards";
-      if (!other->is(Opcode::get_)) return "two trips may set one element" + at_line(*write);
-      return "the element that is read" + at_line(*other) + " may be one that another trip sets" +
+      if (!other->is(Opcode::get_)) return "two iterations may set one element" + at_line(*write);
+      return "the element that is read" + at_line(*other) + " may be one that another iteration sets" +
              at_line(*write) + "; to read what was there before the loop, read from a copy, " + name +
              "_before = " + name;
     }
@@ -82,14 +82,14 @@ std::string why_dependent(const Uses& uses, const Op* loop, std::size_t state) {
   const Value* next = loop->blocks[1]->ops.back()->operands[state];
   const std::string name = state_name(loop, state);
   const std::string what = name.empty() ? p->type.is_tensor() ? "an array" : "a number" : "'" + name + "'";
-  const std::string head = "a trip needs " + what + " of the trip before";
+  const std::string head = "an iteration needs " + what + " of the iteration before";
   const auto use = state_use(uses, loop, state);
   if (p->type.is_tensor()) {
     if (use && !use->whole) {
       const std::string pair = of_accesses(*use, loop, name.empty() ? "y" : name);
       return pair.empty() ? head : head + ": " + pair;
     }
-    return head + ": trips change it, and all of it is used or replaced" +
+    return head + ": iterations change it, and all of it is used or replaced" +
            (next->def ? at_line(*next->def) : "");
   }
   if (next->def && (next->def->is(Opcode::branch_) || next->def->is(Opcode::select_)))

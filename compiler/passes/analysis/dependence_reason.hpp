@@ -1,4 +1,4 @@
-// Why the trips of a loop cannot be made in any order, in words for whoever wrote it.
+// Why the iterations of a loop cannot be made in any order, in words for whoever wrote it.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace lantern::passes {
 
-/// What a trip needs of the trip before, by a piece of the loop's state, and what to write instead where
-/// there is something: "a trip needs 'y' of the trip before: two trips may set one element at line 14, where
+/// What an iteration needs of the iteration before, by a piece of the loop's state, and what to write instead where
+/// there is something: "an iteration needs 'y' of the iteration before: two iterations may set one element at line 14, where
 /// the index is read from 'to'; what is added, y[k] += v, may be added in any order". In lower case, without
 /// a full stop.
 std::string why_dependent(const Uses& uses, const Op* loop, std::size_t state);

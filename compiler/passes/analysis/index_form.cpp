@@ -151,10 +151,10 @@ IndexForm form(const Value* v, int& steps) {
     const auto step = step_of(loop, v->index);
     const auto counter = counter_of(loop);
     if (!step || !counter || counter->index == v) return itself;
-    // After so many trips: first + step * trips.
-    IndexForm trips = IndexForm::of(counter->index) - (counter->step > 0 ? counter->first : counter->last);
-    if (counter->step < 0) trips = IndexForm() - trips;
-    f = form(loop->operands[v->index], steps) + IndexForm(*step) * trips;
+    // After so many iterations: first + step * iterations.
+    IndexForm iterations = IndexForm::of(counter->index) - (counter->step > 0 ? counter->first : counter->last);
+    if (counter->step < 0) iterations = IndexForm() - iterations;
+    f = form(loop->operands[v->index], steps) + IndexForm(*step) * iterations;
   } else {
     return itself;
   }
@@ -170,8 +170,8 @@ IndexForm index_form(const Value* v) {
 
 namespace {
 
-/// What a loop counts to: of max(x, c) that is x, where with c there would be no trip.
-IndexForm in_trips(const IndexForm& last, const IndexForm& first) {
+/// What a loop counts to: of max(x, c) that is x, where with c there would be no iteration.
+IndexForm in_iterations(const IndexForm& last, const IndexForm& first) {
   for (const Unknown& u : last.unknowns()) {
     const Op* const larger = u.is_size() ? nullptr : u.value->def;
     const auto s = last.split(u);
@@ -192,11 +192,11 @@ std::optional<Counter> counter_of(const Op* loop) {
   const Block* body = loop->blocks[1];
   if (const auto up = counted(loop)) {
     const IndexForm first = index_form(loop->operands[up->index]);
-    return Counter{body->params[up->index], 1, first, in_trips(index_form(up->bound) - 1, first)};
+    return Counter{body->params[up->index], 1, first, in_iterations(index_form(up->bound) - 1, first)};
   }
   if (const auto down = counts_down(loop))
     return Counter{body->params[down->index], -1, 1,
-                   in_trips(index_form(loop->operands[down->index]), IndexForm(1))};
+                   in_iterations(index_form(loop->operands[down->index]), IndexForm(1))};
   return {};
 }
 
@@ -210,26 +210,26 @@ bool made_outside(const IndexForm& f, const Block* block) {
   return std::ranges::none_of(f.unknowns(), [&](const Unknown& v) { return made_in(v.value, block); });
 }
 
-// ---- which trip an element belongs to
+// ---- which iteration an element belongs to
 
 namespace {
 
-/// The same value in another trip of the loop around it.
-constexpr int in_another_trip = -2;
+/// The same value in another iteration of the loop around it.
+constexpr int in_another_iteration = -2;
 
-/// A form in another trip of a loop with this body; nothing where it asks for a size of what the body makes.
-std::optional<IndexForm> in_other_trip(IndexForm f, const Block* body) {
+/// A form in another iteration of a loop with this body; nothing where it asks for a size of what the body makes.
+std::optional<IndexForm> in_other_iteration(IndexForm f, const Block* body) {
   if (!body) return f;
   for (const Unknown& v : f.unknowns()) {
     if (!made_in(v.value, body)) continue;
     if (v.dimension != -1) return {};
     if (!f.split(v)) return {};  // multiplied by itself
-    f = f.with(v, IndexForm::of({v.value, in_another_trip}));
+    f = f.with(v, IndexForm::of({v.value, in_another_iteration}));
   }
   return f;
 }
 
-/// What is known where an access is made: that each loop around it has a trip, and which way branches have
+/// What is known where an access is made: that each loop around it has an iteration, and which way branches have
 /// gone.
 class Bounds {
  public:
@@ -249,31 +249,31 @@ class Bounds {
     }
   }
 
-  /// What is known beside that of another access, which is in another trip of a loop. False where that cannot
+  /// What is known beside that of another access, which is in another iteration of a loop. False where that cannot
   /// be told.
-  bool add(const Bounds& o, const Op* loop, Trip when) {
-    const Block* const body = when == Trip::same ? nullptr : loop->blocks[1];
+  bool add(const Bounds& o, const Op* loop, Iteration when) {
+    const Block* const body = when == Iteration::same ? nullptr : loop->blocks[1];
     const auto counter = counter_of(loop);
     std::vector<Span> all;  // the bounds of theirs may hold ours
     for (const Span& c : o.counters_) {
-      if (when == Trip::same && counter && c.index == counter->index) continue;
-      const auto first = in_other_trip(c.first, body), last = in_other_trip(c.last, body);
+      if (when == Iteration::same && counter && c.index == counter->index) continue;
+      const auto first = in_other_iteration(c.first, body), last = in_other_iteration(c.last, body);
       if (!first || !last) return false;
-      all.push_back({other_trip(c.index, body), *first, *last});
-      if (!counter || c.index != counter->index || (when != Trip::earlier && when != Trip::later)) continue;
-      const bool upwards = (when == Trip::later) == (counter->step > 0);
+      all.push_back({other_iteration(c.index, body), *first, *last});
+      if (!counter || c.index != counter->index || (when != Iteration::earlier && when != Iteration::later)) continue;
+      const bool upwards = (when == Iteration::later) == (counter->step > 0);
       (upwards ? all.back().first : all.back().last) =
           IndexForm::of(counter->index) + (upwards ? IndexForm(1) : IndexForm(-1));
     }
     counters_.insert(counters_.begin(), all.begin(), all.end());
     for (const auto& [v, least] : o.least_) {
-      const auto [it, added] = least_.try_emplace(other_trip(v, body), least);
+      const auto [it, added] = least_.try_emplace(other_iteration(v, body), least);
       it->second = std::max(it->second, least);
     }
     for (const IndexForm& fact : o.facts_)
-      if (const auto other = in_other_trip(fact, body)) facts_.push_back(*other);
+      if (const auto other = in_other_iteration(fact, body)) facts_.push_back(*other);
     for (const IndexForm& d : o.different_)
-      if (const auto other = in_other_trip(d, body)) different_.push_back(*other);
+      if (const auto other = in_other_iteration(d, body)) different_.push_back(*other);
     return true;
   }
 
@@ -302,7 +302,7 @@ class Bounds {
   /// True where a form is a sum of what is not negative: by itself, or with something that is known not to
   /// be.
   bool nonnegative(const IndexForm& f, int deepest = 3) const {
-    const IndexForm g = settled(f, deepest);
+    const IndexForm g = reaching_definition(f, deepest);
     return is_sum(g) || std::ranges::any_of(facts_, [&](const IndexForm& fact) { return is_sum(g - fact); });
   }
 
@@ -312,8 +312,8 @@ class Bounds {
     Unknown index;
     IndexForm first, last;
   };
-  static Unknown other_trip(const Unknown& v, const Block* body) {
-    return body && v.dimension == -1 && made_in(v.value, body) ? Unknown(v.value, in_another_trip) : v;
+  static Unknown other_iteration(const Unknown& v, const Block* body) {
+    return body && v.dimension == -1 && made_in(v.value, body) ? Unknown(v.value, in_another_iteration) : v;
   }
 
   /// f = g q + r with r closer to zero than g is zero only where q and r are: of n (i - k) + (j' - j), the
@@ -379,7 +379,7 @@ class Bounds {
   }
 
   /// With the larger of two values, or the smaller, as the one that it is known to be.
-  IndexForm settled(IndexForm f, int deepest) const {
+  IndexForm reaching_definition(IndexForm f, int deepest) const {
     if (deepest == 0) return f;
     for (const Unknown& v : f.unknowns())
       for (const Opcode code : {Opcode::imin_, Opcode::imax_}) {
@@ -422,11 +422,11 @@ class Bounds {
   std::vector<IndexForm> different_;  ///< forms that are not 0
 };
 
-/// Which elements of one tensor an access reaches in a trip of a loop, in one dimension: the trip's number
+/// Which elements of one tensor an access reaches in an iteration of a loop, in one dimension: the iteration's number
 /// times a stride, and numbers in between.
-class Reach {
+class AccessRange {
  public:
-  Reach(const Op& access, const Op* loop, const Value* counter, std::size_t operand)
+  AccessRange(const Op& access, const Op* loop, const Value* counter, std::size_t operand)
       : loop_(loop), index_(index_form(access.operands[operand])), known_(access, loop) {
     const auto s = index_.split(counter);
     if (!s || s->coefficient.number() == 0 || !outside(s->coefficient)) return;
@@ -437,33 +437,33 @@ class Reach {
     largest_ = *largest;
   }
 
-  /// True where two trips never reach one element.
-  bool apart(const Reach& o) const { return by_stride(o) || by_range(o); }
+  /// True where two iterations never reach one element.
+  bool apart(const AccessRange& o) const { return by_stride(o) || by_range(o); }
 
-  /// The accesses lie the stride apart or more from trip to trip, less the width of what they cover.
-  bool by_stride(const Reach& o) const {
+  /// The accesses lie the stride apart or more from iteration to iteration, less the width of what they cover.
+  bool by_stride(const AccessRange& o) const {
     return stride_ && o.stride_ == stride_ && lies_between(o) && o.lies_between(*this);
   }
 
  private:
   bool outside(const IndexForm& f) const { return made_outside(f, loop_->blocks[1]); }
 
-  bool lies_between(const Reach& low) const {
+  bool lies_between(const AccessRange& low) const {
     IndexForm gap = *stride_;
     if (const auto number = gap.number(); number && *number < 0) gap = IndexForm() - gap;
     gap -= largest_ - low.smallest_ + 1;
     return known_.nonnegative(gap) || low.known_.nonnegative(gap);
   }
 
-  /// All that one of them ever reaches lies below what the other does, or does so in the trips before and in
+  /// All that one of them ever reaches lies below what the other does, or does so in the iterations before and in
   /// those after.
-  bool by_range(const Reach& o) const {
-    const auto other = in_other_trip(o.index_, loop_->blocks[1]);
-    const auto in = [&](Trip when) {
+  bool by_range(const AccessRange& o) const {
+    const auto other = in_other_iteration(o.index_, loop_->blocks[1]);
+    const auto in = [&](Iteration when) {
       Bounds both = known_;
       return both.add(o.known_, loop_, when) && both.never_zero(*other - index_);
     };
-    return other && (in(Trip::any) || (in(Trip::earlier) && in(Trip::later)));
+    return other && (in(Iteration::any) || (in(Iteration::earlier) && in(Iteration::later)));
   }
 
   const Op* loop_;
@@ -483,7 +483,7 @@ constexpr int longest_way = 64;  ///< of operations that keep a shape
 
 const Value* shape_source(const Value* t, const Value* until, int& steps);
 
-/// True for state that each trip hands on in the shape it had.
+/// True for state that each iteration hands on in the shape it had.
 bool keeps_shape(const Op& loop, std::size_t state, int& steps) {
   const Block* body = loop.blocks[1];
   return shape_source(body->ops.back()->operands[state], body->params[state], steps) == body->params[state];
@@ -527,7 +527,7 @@ IndexForm size_form(const Value* tensor, std::size_t dimension) {
   return IndexForm::of({source, static_cast<int>(dimension)});
 }
 
-bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop) {
+bool no_loop_carried_dependence(const std::vector<const Op*>& accesses, const Op* loop) {
   constexpr std::size_t most_pairs = 4000;
   const auto counter = counter_of(loop);
   if (accesses.empty() || !counter) return false;
@@ -535,7 +535,7 @@ bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop) {
   const auto is_update = [&](std::ptrdiff_t i) { return !accesses[i]->is(Opcode::get_); };
   if (std::ranges::count_if(std::views::iota(std::ptrdiff_t{0}, n), is_update) * n > most_pairs) return false;
   const auto rank = static_cast<std::size_t>(accesses.front()->operands[0]->type.rank());
-  std::vector<std::vector<Reach>> reaches;  // by dimension
+  std::vector<std::vector<AccessRange>> reaches;  // by dimension
   for (std::size_t d = 1; d <= rank; ++d) {
     auto& all = reaches.emplace_back();
     for (const Op* op : accesses) all.emplace_back(*op, loop, counter->index, d);
@@ -613,19 +613,19 @@ Value* written(ir::Builder& b, const IndexForm& f) {
   return sum ? sum : b.integer(0);
 }
 
-bool never_the_same(const Op& a, const Op& b) {
+bool no_alias(const Op& a, const Op& b) {
   const Bounds known(a);
   for (std::size_t d = 1; d <= static_cast<std::size_t>(a.operands[0]->type.rank()); ++d)
     if (known.never_zero(index_form(b.operands[d]) - index_form(a.operands[d]))) return true;
   return false;
 }
 
-bool never_the_same(const Op& a, const Op& b, const Op* loop, Trip when) {
+bool no_alias(const Op& a, const Op& b, const Op* loop, Iteration when) {
   Bounds known(a, loop);
   if (!known.add(Bounds(b, loop), loop, when)) return false;
-  const Block* const body = when == Trip::same ? nullptr : loop->blocks[1];
+  const Block* const body = when == Iteration::same ? nullptr : loop->blocks[1];
   for (std::size_t d = 1; d <= static_cast<std::size_t>(a.operands[0]->type.rank()); ++d) {
-    const auto other = in_other_trip(index_form(b.operands[d]), body);
+    const auto other = in_other_iteration(index_form(b.operands[d]), body);
     if (other && known.never_zero(*other - index_form(a.operands[d]))) return true;
   }
   return false;

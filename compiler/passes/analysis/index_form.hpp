@@ -2,7 +2,7 @@
 //
 //   k = i * nx + j - 1    is    i nx  +  j  -  1    of the counters i and j and the number nx
 //
-// One analysis of indices for all passes: which trip of a loop an element belongs to, which elements lie side
+// One analysis of indices for all passes: which iteration of a loop an element belongs to, which elements lie side
 // by side, which are the same. Arithmetic is the machine's, modulo 2^64, so that the sum is the value even
 // where something wraps.
 #pragma once
@@ -94,7 +94,7 @@ bool made_in(const Value* v, const Block* block);
 /// True for a form of what is made elsewhere.
 bool made_outside(const IndexForm& f, const Block* block);
 
-/// True where no trip of a loop changes an element that another one accesses, of all these accesses to
+/// True where no iteration of a loop changes an element that another one accesses, of all these accesses to
 /// elements of one tensor (get, set, add_at), made in the loop's body or in loops below. Of two accesses one
 /// dimension tells:
 ///  - both indices are S i + q, i being the loop's counter, with values of q less than S apart: as in a[i],
@@ -105,9 +105,9 @@ bool made_outside(const IndexForm& f, const Block* block);
 ///    there.
 /// (Allen and Kennedy, Optimizing Compilers for Modern Architectures, 2001, chapter 3: the strong SIV test
 /// with its bounds, and Banerjee's inequalities.)
-bool apart_by_trip(const std::vector<const Op*>& accesses, const Op* loop);
+bool no_loop_carried_dependence(const std::vector<const Op*>& accesses, const Op* loop);
 
-/// True where a form is not negative, whatever the trip, where an operation stands.
+/// True where a form is not negative, whatever the iteration, where an operation is.
 bool never_negative(const IndexForm& f, const Op& at);
 
 /// An access to an element: get, set and add_at.
@@ -119,7 +119,7 @@ inline bool is_access(const Op& op) {
 /// dimension.
 bool in_range(const Op& access, std::size_t dimension);
 
-/// Between which indices all elements lie that an access reaches in the trips of a loop and of loops inside
+/// Between which indices all elements lie that an access reaches in the iterations of a loop and of loops inside
 /// it, in terms of what is made outside; nothing where that is not known.
 struct IndexRange {
   IndexForm first, last;
@@ -131,16 +131,16 @@ Value* written(ir::Builder& b, const IndexForm& f);
 
 /// True where two accesses to elements of tensors of one shape certainly are to different ones, whenever `a`
 /// is made: for k below j, a[i * n + k] is not a[i * n + j].
-bool never_the_same(const Op& a, const Op& b);
+bool no_alias(const Op& a, const Op& b);
 
-/// Which trips of a loop are meant, seen from one of them.
-enum class Trip { earlier, same, later, any };
-/// The same for two accesses in a loop, `b` in such a trip as seen from `a`; the loops around are each in one
-/// trip. (A direction vector = .. = < * .. *, level by level: Allen and Kennedy, 2001, 2.2.)
-bool never_the_same(const Op& a, const Op& b, const Op* loop, Trip when);
+/// Which iterations of a loop are meant, seen from one of them.
+enum class Iteration { earlier, same, later, any };
+/// The same for two accesses in a loop, `b` in such an iteration as seen from `a`; the loops around are each in one
+/// iteration. (A direction vector = .. = < * .. *, level by level: Allen and Kennedy, 2001, 2.2.)
+bool no_alias(const Op& a, const Op& b, const Op* loop, Iteration when);
 
 /// True where an access to an element (get, set, add_at) would be in range also if it were made where `from`,
-/// which is the operation itself or one around it, stands: what the loops count to says so, or an access
+/// which is the operation itself or one around it, is: what the loops count to says so, or an access
 /// beside that.
 bool in_range_at(const Op& access, const Op& from);
 

@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t longest_sum = 8;
 constexpr std::size_t most_facts = 12;  ///< that are tried for one unknown
 constexpr int deepest = 6, most_steps = 200;
-// No memory holds a tensor of more elements, and no loop makes more trips: they would take weeks.
-constexpr std::int64_t largest_size = std::int64_t{1} << 50, largest_trips = std::int64_t{1} << 50;
+// No memory holds a tensor of more elements, and no loop makes more iterations: they would take weeks.
+constexpr std::int64_t largest_size = std::int64_t{1} << 50, largest_trip_count = std::int64_t{1} << 50;
 constexpr std::int64_t largest_step = 1024;
 /// Sums stay below half of what an integer holds, so that one less, one more and a size more are still exact.
 constexpr std::int64_t largest_sum = std::int64_t{1} << 62;
@@ -171,7 +171,7 @@ const Value* IndexRanges::shape_source(const Value* t) {
   return v;
 }
 
-/// True where a tensor that a loop carries has one shape in all trips.
+/// True where a tensor that a loop carries has one shape in all iterations.
 bool IndexRanges::keeps_shape(const Op& loop, std::size_t state) {
   constexpr signed char not_known = -1, no = 0, yes = 1, being_asked = 2;
   auto& all = keeps_[&loop];
@@ -327,7 +327,7 @@ void IndexRanges::branch(const Op& op) {
   for (Sum& s : behind) assume(std::move(s));
 }
 
-/// What the condition compares a counter with, if a trip only begins while the counter is below (or, where it
+/// What the condition compares a counter with, if an iteration only begins while the counter is below (or, where it
 /// falls, above) that.
 std::optional<IndexRanges::Limit> IndexRanges::limit(const Op& loop, std::size_t counter, bool up) {
   const Block* head = loop.blocks[0];
@@ -351,7 +351,7 @@ std::optional<IndexRanges::Limit> IndexRanges::limit(const Op& loop, std::size_t
   return {};
 }
 
-/// In a loop the state is the same in the condition and in the trip that follows. Counters go one way, where
+/// In a loop the state is the same in the condition and in the iteration that follows. Counters go one way, where
 /// they do not wrap: they start from a small number, or are compared with one, or go by ones up to one.
 void IndexRanges::loop(const Op& op) {
   const Block *head = op.blocks[0], *body = op.blocks[1];
@@ -378,10 +378,10 @@ void IndexRanges::loop(const Op& op) {
     };
     const std::int64_t furthest = from == unbounded ? unbounded
                                   : bounded         ? std::max(from, last->most + step)
-                                                    : from + step * largest_trips;
+                                                    : from + step * largest_trip_count;
     set_most(head->params[i], furthest);
     goes_one_way(head->params[i]);
-    // Where a loop ends compilers may compute without a trip, however many it would take.
+    // Where a loop ends compilers may compute without an iteration, however many it would take.
     if (!reaches_end) continue;
     if (bounded) set_most(op.results[i], furthest);
     goes_one_way(op.results[i]);
@@ -413,7 +413,7 @@ void IndexRanges::loop(const Op& op) {
 
 // ---- checks before loops
 
-/// A loop's state goes by the parameter of its condition; in its trips it is that of the body.
+/// A loop's state goes by the parameter of its condition; in its iterations it is that of the body.
 const Value* IndexRanges::in_body(const Value* v) {
   const Op* loop = v->def ? nullptr : v->block->parent;
   return loop && loop->is(Opcode::loop_) && v->block == loop->blocks[0] ? loop->blocks[1]->params[v->index]
@@ -435,7 +435,7 @@ IntegerSum IndexRanges::written(const Sum& s) const {
   return w;
 }
 
-/// How a loop counts that does nothing but compute in its trips, and ends by one comparison of its counter.
+/// How a loop counts that does nothing but compute in its iterations, and ends by one comparison of its counter.
 std::optional<IndexRanges::Counting> IndexRanges::counting(const Op& loop,
                                                            const std::vector<Sum>& condition) {
   const Block *head = loop.blocks[0], *body = loop.blocks[1];
@@ -485,7 +485,7 @@ std::optional<IndexRanges::Counting> IndexRanges::counting(const Op& loop,
   return {};
 }
 
-/// The number of the check that covers an access in all trips; -1 where there is none.
+/// The number of the check that covers an access in all iterations; -1 where there is none.
 int IndexRanges::check_before(const Counting& loop, const Op& access, const Sum& index, std::int64_t count,
                               const Sum& size) {
   const Block* outside = loop.loop->parent;
@@ -498,7 +498,7 @@ int IndexRanges::check_before(const Counting& loop, const Op& access, const Sum&
   Sum first = rest, end = rest;
   if (factor == 0) {
     add(end, {1, {}, true}, 1);
-    check.trips = written(difference(loop.end, loop.first));
+    check.iterations = written(difference(loop.end, loop.first));
     if (!small(loop.first) || !small(loop.end)) return -1;
   } else if (factor == 1) {
     add(first, loop.first, 1);
@@ -524,7 +524,7 @@ int IndexRanges::check_before(const Counting& loop, const Op& access, const Sum&
 }
 
 /// True for sums that the machine computes as they are: nothing wraps that is not a number of the program as
-/// it stands.
+/// it is.
 bool IndexRanges::printable(const Sum& s) const {
   return small(s) || (s.known && s.terms.size() == 1 && s.terms[0].second == 1 && s.constant == 0);
 }
@@ -539,7 +539,7 @@ int IndexRanges::add_check(const Counting& loop, LoopCheck check) {
   for (std::size_t i = 0; i < checks.size(); ++i)
     if (same(checks[i].first, check.first) && same(checks[i].end, check.end) &&
         checks[i].count == check.count && same(checks[i].size, check.size) &&
-        checks[i].trips.has_value() == check.trips.has_value() && checks[i].start == check.start &&
+        checks[i].iterations.has_value() == check.iterations.has_value() && checks[i].start == check.start &&
         checks[i].times == check.times)
       return static_cast<int>(i);
   checks.push_back(std::move(check));

@@ -28,7 +28,7 @@ struct IntegerSum {
 
 /// A check of all indices that one access has in a loop, to be made before it: first, first + step, ... below
 /// end, and after each `count` - 1 that follow it, must be below size. With step -1 they come in falling
-/// order. There is nothing to check where end is not above first; `trips`, where given, must then be positive
+/// order. There is nothing to check where end is not above first; `iterations`, where given, must then be positive
 /// for there to be anything.
 ///
 /// Where numbers may wrap, `start` says what the first index is, modulo 2^64, and the loop counts from
@@ -36,7 +36,7 @@ struct IntegerSum {
 struct LoopCheck {
   IntegerSum first, end, size;
   std::int64_t step = 1, count = 1;
-  std::optional<IntegerSum> trips;
+  std::optional<IntegerSum> iterations;
   std::optional<IndexForm> start;
   std::int64_t times = 1;
   const ir::Op* access = nullptr;  ///< the first one that it is for
@@ -86,7 +86,7 @@ class IndexRanges {
     /// What its absolute value never exceeds: known of sizes, and of what counts from them. A sum of others,
     /// as the machine computes it, need not be the sum, and is an unknown of its own.
     std::int64_t most = unbounded;
-    std::vector<int> facts;  ///< in which it stands
+    std::vector<int> facts;  ///< in which it is
   };
 
   /// How a loop counts: in steps of so much, all numbers from first to below end, if nothing else ends it; by

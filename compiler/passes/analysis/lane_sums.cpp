@@ -84,7 +84,7 @@ class Summed {
         for (const Value* x : op.operands) {
           if (uniform(x)) continue;
           ++varying;
-          // The sum of a value from further out is taken once; one from here would be summed in each trip.
+          // The sum of a value from further out is taken once; one from here would be summed in each iteration.
           if (!summed(x) && x->block == v->block) return false;
         }
         if (op.is(Opcode::mul_)) return varying == 1;

@@ -5,7 +5,7 @@
 
 #include "lantern/compiler/passes/analysis/dependence_reason.hpp"
 #include "lantern/compiler/passes/analysis/index_form.hpp"
-#include "lantern/compiler/passes/analysis/trips.hpp"
+#include "lantern/compiler/passes/analysis/iterations.hpp"
 #include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/ir/prototype.hpp"
@@ -42,22 +42,22 @@ class Analysis {
     }
     for (const Op* op : ops_)
       if (!legal(*op)) return refused(cannot_run(*op));
-    if (!worthwhile()) return refused("there is no arithmetic in it that differs from trip to trip");
+    if (!worthwhile()) return refused("there is no arithmetic in it that differs from iteration to iteration");
     find_summed(*plan_, uses_, ops_);
-    find_packed();
-    plan_->trips = trips();
+    find_rows_to_transpose();
+    plan_->iterations = iterations();
     for (const Op* op : ops_) {
       if (is_access(*op) && scatters(*op)) plan_->scattered.insert(op);
       if (is_access(*op) && (lies_apart(*op) || meets(*op))) plan_->apart.insert(op);
       plan_->calls |= op->parent == plan_->loop->blocks[1] && is_function(*op) && any_varies(*op);
     }
     const auto blocks = choose_blocks(shape(), native_);
-    const auto most = plan_->trips ? std::nullopt : most_trips(plan_->loop);
-    if (!blocks || (most && *most < 2 * native_)) return refused("it makes too few trips");
+    const auto most = plan_->iterations ? std::nullopt : most_iterations(plan_->loop);
+    if (!blocks || (most && *most < 2 * native_)) return refused("it makes too few iterations");
     plan_->blocks = *blocks;
     plan_->lanes = blocks->widest();
     if (largest_own() * plan_->lanes > least_memory)
-      return refused("a large tensor of each trip's own would be there for each lane");
+      return refused("a large tensor of each iteration's own would be there for each lane");
     return std::move(plan_);
   }
 
@@ -68,7 +68,7 @@ class Analysis {
   }
   static std::string cannot_run(const Op& op) {
     const std::string line = op.loc.known() ? " at line " + std::to_string(op.loc.line) : "";
-    if (op.is(Opcode::loop_)) return "the trips of the inner loop" + line + " differ from lane to lane";
+    if (op.is(Opcode::loop_)) return "the iterations of the inner loop" + line + " differ from lane to lane";
     if (op.is(Opcode::branch_)) return "the branch" + line + " does more than choose between numbers";
     if (op.is(Opcode::call_)) return "it calls '" + op.callee->name + "'" + line;
     if (op.is(Opcode::external_))
@@ -90,19 +90,19 @@ class Analysis {
     if (const auto up = counted(loop)) {
       plan_->index = up->index;
       plan_->bound = up->bound;
-      plan_->trip = loop->blocks[1]->params[up->index];
+      plan_->iteration = loop->blocks[1]->params[up->index];
       return true;
     }
     const auto down = counts_down(loop);
     if (!down) return false;
     plan_->down = true;
     plan_->index = down->index;
-    plan_->trip = down->trip;
+    plan_->iteration = down->iteration;
     return true;
   }
 
   /// The loop's state: the index, integers that count with it, sums, and tensors whose elements belong to one
-  /// trip each or are only added to.
+  /// iteration each or are only added to.
   bool state() {
     const Block* body = plan_->loop->blocks[1];
     for (Value* p : body->params) {
@@ -125,12 +125,12 @@ class Analysis {
       }
       if (combine == Combine::none || use->whole) return dependent();
       if (p->type.is_tensor()) {
-        if (combine == Combine::sum && !use->only_added()) return dependent();
+        if (combine == Combine::sum && !use->is_pure_accumulation()) return dependent();
         plan_->shared.insert(use->values.begin(), use->values.end());
         continue;
       }
       if (!can_be_reduced(combine, p->type)) return dependent();
-      if (!reassociate_ && use->own_sum) {
+      if (!reassociate_ && use->ordered_sum) {
         obstacle_ = kept_in_order(plan_->loop, p->index);
         return false;
       }
@@ -140,10 +140,10 @@ class Analysis {
     return true;
   }
 
-  /// True where what trips need of each other comes about in lanes as well: of two operations of the body
-  /// that access one element, the later trip has the later one. All lanes of a block are through with an
+  /// True where what iterations need of each other comes about in lanes as well: of two operations of the body
+  /// that access one element, the later iteration has the later one. All lanes of a block are through with an
   /// operation before any comes to the next. (Allen and Kennedy, 2001, 2.3: lexically forward dependences.)
-  bool in_order(const StateUse& use) const {
+  bool in_order(const LoopStateSummary& use) const {
     constexpr std::size_t most_pairs = 400;
     const Op* const loop = plan_->loop;
     const std::vector<const Op*> all = use.accesses();
@@ -153,9 +153,9 @@ class Analysis {
     const auto place = [&](const Op* op) { return std::ranges::find(op->parent->ops, op); };
     for (const Op* a : use.updates)
       for (const Op* b : all) {
-        const bool fine = a == b                ? apart_by_trip({a}, loop)
-                          : place(a) < place(b) ? never_the_same(*a, *b, loop, Trip::earlier)
-                                                : never_the_same(*b, *a, loop, Trip::earlier);
+        const bool fine = a == b                ? no_loop_carried_dependence({a}, loop)
+                          : place(a) < place(b) ? no_alias(*a, *b, loop, Iteration::earlier)
+                                                : no_alias(*b, *a, loop, Iteration::earlier);
         if (!fine) return false;
       }
     return !use.updates.empty();
@@ -338,7 +338,7 @@ class Analysis {
   }
 
   /// There is arithmetic to be done in lanes. Elements that are moved alone are left to the compiler behind,
-  /// which makes copies of whole runs of them; but not where trips count down, as those of a derivative's
+  /// which makes copies of whole runs of them; but not where iterations count down, as those of a derivative's
   /// backward part do.
   bool worthwhile() const {
     return std::ranges::any_of(ops_, [&](const Op* op) {
@@ -361,8 +361,8 @@ class Analysis {
     return most;
   }
 
-  /// The number of trips, where it is known.
-  std::optional<std::int64_t> trips() const {
+  /// The number of iterations, where it is known.
+  std::optional<std::int64_t> iterations() const {
     const Op* from = constant(plan_->loop->operands[plan_->index]);
     if (plan_->down) return from ? std::optional(std::max<std::int64_t>(from->integer, 0)) : std::nullopt;
     const Op* to = constant(plan_->bound);
@@ -371,7 +371,7 @@ class Analysis {
   }
 
   LoopShape shape() const {
-    LoopShape shape{.brief = true, .narrow = true, .size = ops_.size(), .trips = plan_->trips};
+    LoopShape shape{.brief = true, .narrow = true, .size = ops_.size(), .iterations = plan_->iterations};
     int apart = 0, together = 0;
     for (const Op* op : ops_) {
       for (const Value* v : op->results) shape.narrow &= !(varies(v) && v->type.element() == ir::Kind::f64);
@@ -394,11 +394,11 @@ class Analysis {
     return shape;
   }
 
-  /// Known to make a few trips.
+  /// Known to make a few iterations.
   static bool is_brief(const Op* loop) {
     constexpr std::int64_t few = 8;
-    const auto trips = known_trips(loop);
-    return trips && *trips <= few;
+    const auto iterations = known_trip_counts(loop);
+    return iterations && *iterations <= few;
   }
 
   /// Written as a call: a function of the mathematical library.
@@ -426,7 +426,7 @@ class Analysis {
     return differs(op) &&
            (row_differs(op) || !follows(op.operands[static_cast<std::size_t>(op.operands[0]->type.rank())]));
   }
-  /// True where in each trip of an inner loop all lanes add to one element, over which they are summed.
+  /// True where in each iteration of an inner loop all lanes add to one element, over which they are summed.
   bool meets(const Op& op) const {
     return op.is(Opcode::add_at_) && plan_->is_shared(op.result()) && depth(op.parent) > 1 &&
            std::none_of(op.operands.begin() + 1, op.operands.end() - 1,
@@ -438,7 +438,7 @@ class Analysis {
                        [&](const Value* v) { return varies(v); });
   }
 
-  /// True for an access to rows that lie apart and are written, or are gathered from anywhere. (To the last
+  /// True for an access to rows that are not adjacent and are written, or are gathered from anywhere. (To the last
   /// index what all lanes have alike may be added.)
   bool scatters(const Op& op) const {
     if (!differs(op)) return false;
@@ -461,10 +461,10 @@ class Analysis {
   }
   const Value* counter() const { return plan_->loop->blocks[1]->params[plan_->index]; }
 
-  /// Tensors from outside whose row `index` inner loops sweep again and again, in the trips of other inner
+  /// Tensors from outside whose row `index` inner loops sweep again and again, in the iterations of other inner
   /// loops.
-  void find_packed() {
-    const Value* index = plan_->trip;
+  void find_rows_to_transpose() {
+    const Value* index = plan_->iteration;
     for (const Op* op : ops_) {
       if (!op->is(Opcode::get_) || op->operands.size() != 3 || op->operands[1] != index) continue;
       const Value* t = op->operands[0];
@@ -475,7 +475,7 @@ class Analysis {
     }
   }
 
-  /// The depth of the innermost loop from trip to trip of which a value changes.
+  /// The depth of the innermost loop from iteration to iteration of which a value changes.
   int changes_in(const Value* v) const {
     if (!v->def || !ir::info(v->def->code).elementwise) return depth(v->block);
     int deepest = 0;
@@ -500,7 +500,7 @@ class Analysis {
   std::unique_ptr<LanePlan> plan_;
   std::vector<Op*> ops_;
   std::unordered_set<std::int64_t> varying_tapes_;  ///< hold vectors
-  std::string obstacle_;                            ///< why trips depend on each other
+  std::string obstacle_;                            ///< why iterations depend on each other
 };
 
 }  // namespace
@@ -519,7 +519,7 @@ bool is_uniform_fill(const Value* t) {
          (t->def->is(Opcode::fill_) || t->def->is(Opcode::zeros_like_) || t->def->is(Opcode::undef_));
 }
 
-bool is_own_sum(const Op& op) {
+bool is_ordered_sum(const Op& op) {
   return (op.is(Opcode::add_) || op.is(Opcode::sub_)) && op.result()->type.is_float_element() &&
          op.loc.part != ir::Part::backward;
 }

@@ -12,43 +12,43 @@
 
 namespace lantern::passes {
 
-/// How trips are shared out to vectors: whole blocks of so many lanes, then of fewer; then blocks with idle
+/// How iterations are shared out to vectors: whole blocks of so many lanes, then of fewer; then blocks with idle
 /// lanes for what is left.
-struct LaneBlocks {
-  std::vector<int> whole;  ///< falling powers of two; 1: trip by trip
+struct VectorWidths {
+  std::vector<int> whole;  ///< falling powers of two; 1: iteration by iteration
   std::vector<int> rest;   ///< falling powers of two: each takes what the next ones could not hold in a block
 
   int widest() const { return whole.empty() ? rest.front() : whole.front(); }
   /// Any order will do: loops that must have the same blocks take the first.
-  auto operator<=>(const LaneBlocks&) const = default;
+  auto operator<=>(const VectorWidths&) const = default;
 };
 
 /// What the choice of blocks asks about a loop.
 struct LoopShape {
   bool inner = false;    ///< there are loops inside
-  bool reads = false;    ///< reads elements of each trip's own
-  bool apart = false;    ///< what inner loops read and write of each trip lies apart from lane to lane
-  bool brief = false;    ///< inner loops make a few trips, as is known
+  bool reads = false;    ///< reads elements of each iteration's own
+  bool apart = false;    ///< what inner loops read and write of each iteration are not adjacent from lane to lane
+  bool brief = false;    ///< inner loops make a few iterations, as is known
   bool heavy = false;    ///< calls functions such as exp
   bool narrow = false;   ///< no vector is wider than f32
-  int work = 0;          ///< floating-point operations that differ from trip to trip, outside inner loops
+  int work = 0;          ///< floating-point operations that differ from iteration to iteration, outside inner loops
   std::size_t size = 0;  ///< all operations
-  std::optional<std::int64_t> trips;  ///< if they are known
+  std::optional<std::int64_t> iterations;  ///< if they are known
 };
 
-/// The blocks for a loop; nothing where trip by trip is better. `native`: how many f64 a register holds.
-std::optional<LaneBlocks> choose_blocks(const LoopShape& shape, int native);
+/// The blocks for a loop; nothing where iteration by iteration is better. `native`: how many f64 a register holds.
+std::optional<VectorWidths> choose_blocks(const LoopShape& shape, int native);
 
-/// How a loop's trips become lanes.
+/// How a loop's iterations become lanes.
 struct LanePlan {
   Op* loop = nullptr;
   std::size_t index = 0;   ///< which of the state counts
   bool down = false;       ///< counts down to zero: the mirror of a loop that counts up
   Value* bound = nullptr;  ///< of a loop that counts up
-  Value* trip = nullptr;   ///< in the body: the index, or what numbers the trips of a loop that counts down
-  LaneBlocks blocks;
+  Value* iteration = nullptr;   ///< in the body: the index, or what numbers the iterations of a loop that counts down
+  VectorWidths blocks;
   int lanes = 8;                            ///< of the widest blocks
-  std::optional<std::int64_t> trips;        ///< how many, where that is known
+  std::optional<std::int64_t> iterations;        ///< how many, where that is known
   std::unordered_set<const Op*> scattered;  ///< access rows by their lanes' own numbers, or write there
   bool calls = false;                       ///< functions such as exp, outside inner loops
   std::unordered_set<const Op*> guarded;    ///< behind a branch, which may be what keeps them in range
@@ -56,13 +56,13 @@ struct LanePlan {
   std::unordered_set<std::int64_t> outer_tapes;  ///< pushed here and popped elsewhere, or the other way round
   std::unordered_set<const Value*>
       varying;                              ///< differ from lane to lane; tensors among them gain a dimension
-  std::unordered_set<const Value*> shared;  ///< tensors from outside that all trips add to
-  /// The loop's state that is a sum over its trips, or the largest or smallest number of them, by body
+  std::unordered_set<const Value*> shared;  ///< tensors from outside that all iterations add to
+  /// The loop's state that is a sum over its iterations, or the largest or smallest number of them, by body
   /// parameter: add, max or min.
   std::unordered_map<const Value*, ir::Opcode> reductions;
 
-  /// Values that are only needed summed over all lanes. The adjoint of what all trips share is such: it is
-  /// linear in what differs from trip to trip, and factors that do not differ leave the sum. (The adjoint of
+  /// Values that are only needed summed over all lanes. The adjoint of what all iterations share is such: it is
+  /// linear in what differs from iteration to iteration, and factors that do not differ leave the sum. (The adjoint of
   /// a matrix times a vector, summed over the points, is the matrix times one sum.) They are kept as that
   /// sum, without lanes.
   std::unordered_set<const Value*> summed;
@@ -81,8 +81,8 @@ using TapeUses = std::unordered_map<std::int64_t, std::vector<const Op*>>;
 TapeUses tape_uses(const ir::Module& module);
 
 /// True for an addition or subtraction of floating numbers that the program asks for. In the backward part of
-/// a derivative adjoints are added up, whose order nobody has written down.
-bool is_own_sum(const Op& op);
+/// a derivative adjoints are added up, whose order nothing has written down.
+bool is_ordered_sum(const Op& op);
 
 /// A plan, or null where the loop cannot run in lanes. `native`: how many f64 a register of the target holds.
 /// `reassociate`: false where the program's own sums are to keep their order.

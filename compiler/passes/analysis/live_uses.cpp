@@ -14,7 +14,7 @@ using ir::Opcode;
 
 namespace {
 
-/// Free of effects, so that nobody misses it when its results are not used.
+/// Free of effects, so that nothing misses it when its results are not used.
 bool removable(const Op& op) {
   if (op.is(Opcode::ref_new_) || op.is(Opcode::slot_) || op.is(Opcode::ref_get_))
     return true;

@@ -18,7 +18,7 @@ class LiveUses {
   /// True where anybody needs what a loop carries in its i-th state.
   bool live_state(const ir::Op* loop, std::size_t i) const;
   int count(const ir::Value* value) const;
-  /// False for a tensor of which nobody wants more than the shape.
+  /// False for a tensor of which nothing wants more than the shape.
   bool elements_matter(const ir::Value* tensor) const;
   /// The user of a value that is used once.
   const ir::Op* user(const ir::Value* value) const;

@@ -39,7 +39,7 @@ std::optional<Opcode> conjunction_or_disjunction(const Op& branch) {
 
 class Path {
  public:
-  Path(const Uses& uses, StateUse& found) : uses_(uses), found_(found) {}
+  Path(const Uses& uses, LoopStateSummary& found) : uses_(uses), found_(found) {}
 
   /// From a value to the yield of a block; which operand of it that is, or nothing. `noted`: the value is
   /// among those found.
@@ -93,7 +93,7 @@ class Path {
         if ((op.is(Opcode::sub_) && operand != 0) || !(op.result()->type == v->type)) return nullptr;
         found_.whole |= v->type.is_tensor();
         found_.sum = true;
-        found_.own_sum |= is_own_sum(op);
+        found_.ordered_sum |= is_ordered_sum(op);
         break;
       case Opcode::max_:
       case Opcode::min_:
@@ -126,11 +126,11 @@ class Path {
   }
 
   const Uses& uses_;
-  StateUse& found_;
+  LoopStateSummary& found_;
   std::unordered_set<const Op*> seen_;  ///< reads
 };
 
-/// True where a value is a sum, used once, of the element that is set and of other things, and nobody else
+/// True where a value is a sum, used once, of the element that is set and of other things, and nothing else
 /// reads what the element was: t[i] = t[i] + x - y.
 bool adds_to_own_element(const Uses& uses, const Value* v, const Op& set) {
   constexpr int longest = 16;
@@ -148,41 +148,41 @@ bool adds_to_own_element(const Uses& uses, const Value* v, const Op& set) {
   return false;
 }
 
-void note_sums(const Uses& uses, StateUse& found) {
+void note_sums(const Uses& uses, LoopStateSummary& found) {
   std::size_t sums = 0;
   for (const Op* op : found.updates) {
     if (op->is(Opcode::add_at_)) continue;
     const Value* const sum = op->operands.back();
     if (!op->is(Opcode::set_) || !adds_to_own_element(uses, sum, *op)) return;
-    found.own_sum |= is_own_sum(*sum->def);
+    found.ordered_sum |= is_ordered_sum(*sum->def);
     ++sums;
   }
-  found.sums_by_set = sums > 0 && sums == found.reads.size();
+  found.is_read_modify_write_sum = sums > 0 && sums == found.reads.size();
 }
 
 }  // namespace
 
-bool StateUse::only_added() const {
+bool LoopStateSummary::is_pure_accumulation() const {
   return !extreme && reads.empty() &&
          std::ranges::all_of(updates, [](const Op* op) { return op->is(Opcode::add_at_); });
 }
 
-bool StateUse::only_summed() const { return only_added() || (!extreme && sums_by_set); }
+bool LoopStateSummary::only_summed() const { return is_pure_accumulation() || (!extreme && is_read_modify_write_sum); }
 
-bool StateUse::only_extreme() const {
+bool LoopStateSummary::only_extreme() const {
   return extreme && !whole && !sum && reads.empty() && updates.empty();
 }
 
-bool StateUse::only_read() const { return !extreme && !whole && !sum && updates.empty(); }
+bool LoopStateSummary::only_read() const { return !extreme && !whole && !sum && updates.empty(); }
 
-std::vector<const Op*> StateUse::accesses() const {
+std::vector<const Op*> LoopStateSummary::accesses() const {
   std::vector<const Op*> all = reads;
   all.insert(all.end(), updates.begin(), updates.end());
   return all;
 }
 
-std::optional<StateUse> state_use(const Uses& uses, const Op* loop, std::size_t state) {
-  StateUse found;
+std::optional<LoopStateSummary> state_use(const Uses& uses, const Op* loop, std::size_t state) {
+  LoopStateSummary found;
   if (!uses.of(loop->blocks[0]->params[state]).empty()) return {};
   if (Path(uses, found).run(loop->blocks[1]->params[state], loop->blocks[1]) != state) return {};
   if (!found.reads.empty()) note_sums(uses, found);

@@ -8,25 +8,25 @@
 
 namespace lantern::passes {
 
-/// What happens to a piece of state on its way from the start to the end of a trip: through loops inside, and
+/// What happens to a piece of state on its way from the start to the end of an iteration: through loops inside, and
 /// through both sides of branches, at the end of which it is the same result.
-struct StateUse {
+struct LoopStateSummary {
   std::vector<Value*> values;      ///< what it becomes, one after the other
   std::vector<const Op*> reads;    ///< of its elements
   std::vector<const Op*> updates;  ///< of its elements: set and add_at
   bool whole = false;              ///< rows are added to, or all of it
-  bool own_sum = false;           ///< a number is added that the program asks for, not one of its derivatives
+  bool ordered_sum = false;           ///< a number is added that the program asks for, not one of its derivatives
   bool sum = false;               ///< something is added to a number, or to all of a tensor
-  bool sums_by_set = false;       ///< all that is read is set again to what it was and something added
+  bool is_read_modify_write_sum = false;       ///< all that is read is set again to what it was and something added
   std::optional<Opcode> extreme;  ///< the operation that takes the larger, or such; AND and OR are such
 
-  /// True where it is nothing but a sum over the trips, of numbers or of what is added to elements.
-  bool only_added() const;
+  /// True where it is nothing but a sum over the iterations, of numbers or of what is added to elements.
+  bool is_pure_accumulation() const;
   /// The same, also where elements are set to the sum of what they were and something: t[i] = t[i] + x.
   bool only_summed() const;
   /// True where nothing happens to it but that the larger, or such, of it and another number is taken.
   bool only_extreme() const;
-  /// True where no trip changes anything.
+  /// True where no iteration changes anything.
   bool only_read() const;
   /// Reads and updates.
   std::vector<const Op*> accesses() const;
@@ -34,6 +34,6 @@ struct StateUse {
 
 /// How a loop uses a piece of its state; nothing where that is anything else, or where its condition asks for
 /// it.
-std::optional<StateUse> state_use(const Uses& uses, const Op* loop, std::size_t state);
+std::optional<LoopStateSummary> state_use(const Uses& uses, const Op* loop, std::size_t state);
 
 }  // namespace lantern::passes

@@ -1,4 +1,4 @@
-// Counting loops and loops whose trips are independent.
+// Counting loops and loops whose iterations are independent.
 #include "lantern/compiler/passes/analysis/loops.hpp"
 
 #include <algorithm>
@@ -20,15 +20,15 @@ std::optional<std::int64_t> step_of(const Op* loop, std::size_t state) {
   return next->is(Opcode::add_) ? constant(c)->integer : -constant(c)->integer;
 }
 
-Value* stepped(ir::Builder& b, Value* first, std::int64_t step, Value* trips) {
+Value* stepped(ir::Builder& b, Value* first, std::int64_t step, Value* iterations) {
   const ir::Type type = first->type;
   Value* way =
-      type == ir::I64 ? trips : b.emit(Opcode::cast_, {trips}, static_cast<std::int64_t>(type.kind()));
+      type == ir::I64 ? iterations : b.emit(Opcode::cast_, {iterations}, static_cast<std::int64_t>(type.kind()));
   if (step != 1) way = b.emit(Opcode::mul_, {way, b.integer(step, type)});
   return b.emit(Opcode::add_, {first, way});
 }
 
-bool far_from_wrapping(const Value* v, int steps) {
+bool cannot_overflow(const Value* v, int steps) {
   const Op* op = v->def;
   if (!op || steps == 0) return false;
   constexpr std::int64_t small = 1 << 20;
@@ -42,15 +42,15 @@ bool far_from_wrapping(const Value* v, int steps) {
     case Opcode::imax_:
     case Opcode::div_:
       return std::ranges::all_of(op->operands,
-                                 [&](const Value* x) { return far_from_wrapping(x, steps - 1); });
+                                 [&](const Value* x) { return cannot_overflow(x, steps - 1); });
     default:
       return false;
   }
 }
 
-Value* trips_between(ir::Builder& b, Value* first, Value* bound) {
+Value* iterations_between(ir::Builder& b, Value* first, Value* bound) {
   const bool from_zero = constant(first) && constant(first)->integer <= 0;
-  if (!from_zero && !(far_from_wrapping(first) && far_from_wrapping(bound)))
+  if (!from_zero && !(cannot_overflow(first) && cannot_overflow(bound)))
     bound = b.emit(Opcode::imax_, {bound, first});
   return b.emit(Opcode::sub_, {bound, first});
 }
@@ -70,7 +70,7 @@ bool same_number(const Value* a, const Value* b) {
   return a == b || (constant(a) && constant(b) && constant(a)->integer == constant(b)->integer);
 }
 
-std::optional<std::int64_t> constant_trips(const Op* loop) {
+std::optional<std::int64_t> constant_trip_count(const Op* loop) {
   const auto count = counted(loop);
   if (!count) return {};
   const Op *first = constant(loop->operands[count->index]), *bound = constant(count->bound);
@@ -78,14 +78,14 @@ std::optional<std::int64_t> constant_trips(const Op* loop) {
   return std::max<std::int64_t>(bound->integer - first->integer, 0);
 }
 
-std::optional<std::int64_t> known_trips(const Op* loop) {
+std::optional<std::int64_t> known_trip_counts(const Op* loop) {
   const auto down = counts_down(loop);
   const Op* const from = down ? constant(loop->operands[down->index]) : nullptr;
-  return from ? std::optional(from->integer) : constant_trips(loop);
+  return from ? std::optional(from->integer) : constant_trip_count(loop);
 }
 
-std::optional<std::int64_t> most_trips(const Op* loop) {
-  if (const auto n = constant_trips(loop)) return n;
+std::optional<std::int64_t> most_iterations(const Op* loop) {
+  if (const auto n = constant_trip_count(loop)) return n;
   const auto count = counted(loop);
   if (!count || !count->bound->def || !count->bound->def->is(Opcode::imin_)) return {};
   const Offset first = offset(loop->operands[count->index]);
@@ -111,13 +111,13 @@ std::optional<Countdown> counts_down(const Op* loop) {
   return Countdown{n->index, next};
 }
 
-std::optional<WholeTrips> whole_trips(const Op* loop) {
+std::optional<NormalizedRange> normalized_range(const Op* loop) {
   if (const auto up = counted(loop)) {
     const Op* first = constant(loop->operands[up->index]);
     if (!first || first->integer != 0) return {};
-    return WholeTrips{loop->blocks[1]->params[up->index], up->bound};
+    return NormalizedRange{loop->blocks[1]->params[up->index], up->bound};
   }
-  if (const auto down = counts_down(loop)) return WholeTrips{down->trip, loop->operands[down->index]};
+  if (const auto down = counts_down(loop)) return NormalizedRange{down->iteration, loop->operands[down->index]};
   return {};
 }
 
@@ -139,7 +139,7 @@ std::optional<Filled> filled(const Value* v) {
   return f;
 }
 
-Value* without_values(ir::Builder& b, const Value* v) {
+Value* uninitialised_like(ir::Builder& b, const Value* v) {
   const Filled f = *filled(v);
   std::vector<Value*> fill{b.op(Opcode::undef_, {}, {ir::Type(v->type.element())})->result()};
   for (std::size_t d = 0; d < static_cast<std::size_t>(v->type.rank()); ++d)
@@ -156,7 +156,7 @@ std::vector<Op*> loops_in(const ir::Function& f) {
   return loops;
 }
 
-bool as_before_loop(const Uses& uses, const Op& get, std::size_t state, bool own) {
+bool reads_loop_entry_value(const Uses& uses, const Op& get, std::size_t state, bool own) {
   const Value* v = get.operands[0];
   for (;;) {
     const Op* next = nullptr;

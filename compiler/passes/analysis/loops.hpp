@@ -1,4 +1,4 @@
-// What passes ask about loops: how they count, and whether their trips depend on each other.
+// What passes ask about loops: how they count, and whether their iterations depend on each other.
 #pragma once
 
 #include <optional>
@@ -17,20 +17,20 @@ struct CountedLoop {
 /// How a loop counts, if its condition is `index < bound` with a bound from outside, or a constant.
 std::optional<CountedLoop> counted(const Op* loop);
 
-/// True for a loop `while (0 < n)` that takes one from n in every trip; `index` is n's place in the state,
-/// and the value n - 1 in the body numbers the trips, from the last to the first.
+/// True for a loop `while (0 < n)` that takes one from n in every iteration; `index` is n's place in the state,
+/// and the value n - 1 in the body numbers the iterations, from the last to the first.
 struct Countdown {
   std::size_t index = 0;
-  Value* trip = nullptr;
+  Value* iteration = nullptr;
 };
 std::optional<Countdown> counts_down(const Op* loop);
 
-/// The trips of a loop that counts up from 0, or down to it, as indices: from 0 to below `size`, each once.
-struct WholeTrips {
+/// The iterations of a loop that counts up from 0, or down to it, as indices: from 0 to below `size`, each once.
+struct NormalizedRange {
   const Value* index = nullptr;  ///< in the body
   const Value* size = nullptr;
 };
-std::optional<WholeTrips> whole_trips(const Op* loop);
+std::optional<NormalizedRange> normalized_range(const Op* loop);
 
 /// A tensor that begins with one value throughout, by `fill` or zeros_like.
 struct Filled {
@@ -42,7 +42,7 @@ struct Filled {
 /// How a tensor was filled; nothing for others, and for those without a value.
 std::optional<Filled> filled(const Value* v);
 /// Memory for a tensor of the sizes of a filled one.
-Value* without_values(ir::Builder& b, const Value* filled);
+Value* uninitialised_like(ir::Builder& b, const Value* filled);
 
 /// The loops of a function, outer ones first.
 std::vector<Op*> loops_in(const ir::Function& f);
@@ -50,27 +50,27 @@ std::vector<Op*> loops_in(const ir::Function& f);
 /// True for one integer, or two constants of it.
 bool same_number(const Value* a, const Value* b);
 
-/// The number of trips of a counted loop, where first and bound are constants and it counts by one.
-std::optional<std::int64_t> constant_trips(const Op* loop);
+/// The number of iterations of a counted loop, where first and bound are constants and it counts by one.
+std::optional<std::int64_t> constant_trip_count(const Op* loop);
 /// The same of a loop that counts up or down.
-std::optional<std::int64_t> known_trips(const Op* loop);
-/// How many trips it has at most, where that is known: up to min(n, first + 3) there are three.
-std::optional<std::int64_t> most_trips(const Op* loop);
+std::optional<std::int64_t> known_trip_counts(const Op* loop);
+/// How many iterations it has at most, where that is known: up to min(n, first + 3) there are three.
+std::optional<std::int64_t> most_iterations(const Op* loop);
 
-/// What is added to an integer state in every trip, if that is a constant.
+/// What is added to an integer state in every iteration, if that is a constant.
 std::optional<std::int64_t> step_of(const Op* loop, std::size_t state);
-/// Such a state after so many trips (an i64): first + step * trips, in the state's own type, which wraps.
-Value* stepped(ir::Builder& b, Value* first, std::int64_t step, Value* trips);
+/// Such a state after so many iterations (an i64): first + step * iterations, in the state's own type, which wraps.
+Value* stepped(ir::Builder& b, Value* first, std::int64_t step, Value* iterations);
 
 /// True for sizes, and what is made of them and of small numbers by a few sums and quotients.
-bool far_from_wrapping(const Value* v, int steps = 4);
+bool cannot_overflow(const Value* v, int steps = 4);
 /// How often `for (i = first; i < bound; ++i)` runs, or a number that is not positive. Where the bound comes
 /// before the start they may lie so far apart that their difference wraps.
-Value* trips_between(ir::Builder& b, Value* first, Value* bound);
+Value* iterations_between(ir::Builder& b, Value* first, Value* bound);
 
-/// True for a read of a state that is as it was at the start of the trip, at an element that nobody else
-/// changes: what the trip changes of this state, on its way to operand `state` of the yield, is that element
+/// True for a read of a state that is as it was at the start of the iteration, at an element that nothing else
+/// changes: what the iteration changes of this state, on its way to operand `state` of the yield, is that element
 /// alone, and the element is its `own`; or it changes nothing.
-bool as_before_loop(const Uses& uses, const Op& get, std::size_t state, bool own);
+bool reads_loop_entry_value(const Uses& uses, const Op& get, std::size_t state, bool own);
 
 }  // namespace lantern::passes

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/passes/analysis/loops.hpp"
-#include "lantern/compiler/passes/analysis/versions.hpp"
+#include "lantern/compiler/passes/analysis/def_chain.hpp"
 
 namespace lantern::passes {
 
@@ -60,18 +60,18 @@ class Outermost {
 
 }  // namespace
 
-Value* settled(const Op& get) {
+Value* reaching_definition(const Op& get) {
   if (!get.is(Opcode::get_) || !get.operands[0]->type.is_tensor()) return nullptr;
   Outermost outermost(get);
   if (!outermost.find()) return nullptr;
   const Op* const loop = outermost.loop;
-  Versions versions;
+  DefChain versions;
   if (!versions.carried(loop, outermost.state) || !versions.values.contains(get.operands[0])) return nullptr;
-  const auto apart = [&](Trip when) {
-    return std::ranges::all_of(versions.writes, [&](const Op* w) { return misses(get, *w, loop, when); });
+  const auto apart = [&](Iteration when) {
+    return std::ranges::all_of(versions.writes, [&](const Op* w) { return is_independent_of(get, *w, loop, when); });
   };
-  if (apart(Trip::later)) return loop->results[outermost.state];
-  return apart(Trip::earlier) ? loop->operands[outermost.state] : nullptr;
+  if (apart(Iteration::later)) return loop->results[outermost.state];
+  return apart(Iteration::earlier) ? loop->operands[outermost.state] : nullptr;
 }
 
 }  // namespace lantern::passes

@@ -82,7 +82,7 @@ const Value* Shapes::origin(const Value* v) {
   }
 }
 
-/// Assumed of all state at first; what a trip hands on refutes it.
+/// Assumed of all state at first; what an iteration hands on refutes it.
 const std::vector<bool>& Shapes::kept(const Op* loop) {
   if (const auto it = kept_.find(loop); it != kept_.end()) return it->second;
   const Block* const body = loop->blocks[1];
@@ -170,7 +170,7 @@ void Shapes::note_push(const Op* push) {
 }
 
 /// Seen from the pop: of a block around it, and made before the push, which runs before the pop. Within a
-/// loop it is the value of the trip at hand if what a trip pushes is popped in the same trip, as one push and
+/// loop it is the value of the iteration available if what an iteration pushes is popped in the same iteration, as one push and
 /// one pop alone do.
 bool Shapes::is_at_hand(const Value* v, const Op* pop, const Tape& tape) const {
   bool seen = false, repeated = false;

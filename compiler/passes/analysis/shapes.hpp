@@ -11,14 +11,14 @@
 namespace lantern::passes {
 
 /// Whose shape the tensors of a function have, noted while the function is walked in order. A loop's state
-/// has the shape that it starts with where a trip hands on what has it; what is popped has the shape of what
-/// was pushed, if that is another's which is at hand.
+/// has the shape that it starts with where an iteration hands on what has it; what is popped has the shape of what
+/// was pushed, if that is another's which is available.
 class Shapes {
  public:
   /// Before the function is walked.
   explicit Shapes(const ir::Function& function);
 
-  /// The operation at hand, unless it is one of the others: its result is a tensor.
+  /// The operation available, unless it is one of the others: its result is a tensor.
   void note(const Op* op);
   /// A loop whose blocks are still to be walked.
   void note_loop(const Op* loop);
@@ -51,7 +51,7 @@ class Shapes {
   const std::vector<bool>& kept(const Op* loop);
   std::unordered_map<const Value*, Value*> origins_;
   std::unordered_map<const Value*, std::vector<ir::Size>>
-      sizes_;                                              ///< of what is popped, null where not at hand
+      sizes_;                                              ///< of what is popped, null where not available
   std::unordered_map<const Op*, std::vector<bool>> kept_;  ///< which of a loop's state keeps its shape
   std::unordered_map<std::int64_t, Tape> tapes_;           ///< of tensors
   std::unordered_set<const Value*> followed_;              ///< results of branches and calls that were looked at

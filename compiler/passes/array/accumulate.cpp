@@ -37,7 +37,7 @@ class Accumulation {
       Op* const scattered = sum->operands[side]->def;
       Value* const to = sum->operands[1 - side];
       if (!scattered || !puts_into_zeros(*scattered) || scattered->parent != sum->parent) continue;
-      // What is updated is nobody else's, or it would be copied first.
+      // What is updated is nothing else's, or it would be copied first.
       if (uses_[sum->operands[side]] != 1 || uses_[to] != 1 || !(to->type == sum->result()->type)) continue;
       if (!to->def || to->def->parent != sum->parent) continue;
       --uses_[scattered->operands[0]];

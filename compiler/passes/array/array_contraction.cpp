@@ -1,4 +1,4 @@
-// Which arrays a loop's trips only use an own element of.
+// Which arrays a loop's iterations only use an own element of.
 #include "lantern/compiler/passes/array/array_contraction.hpp"
 
 #include <algorithm>
@@ -17,21 +17,21 @@ class Elements {
   Elements(ir::Module& module, Op* loop) : module_(module), loop_(loop), uses_(loop) {}
 
   bool run(std::size_t state) {
-    const auto trips = whole_trips(loop_);
+    const auto iterations = normalized_range(loop_);
     const auto fill = filled(loop_->operands[state]);
-    if (!trips || loop_->integer != 0 || !fill || !fill->fill) return false;
+    if (!iterations || loop_->integer != 0 || !fill || !fill->fill) return false;
     fill_ = *fill;
-    if (!own(*trips, state)) return false;
+    if (!own(*iterations, state)) return false;
     replace(state);
     return true;
   }
 
  private:
-  /// The constants beside the trip's index, which tell its elements apart.
+  /// The constants beside the iteration's index, which tell its elements apart.
   using Place = std::vector<std::int64_t>;
 
-  /// Collects the accesses; false where one is to an element that may not be the trip's own.
-  bool own(const WholeTrips& trips, std::size_t state) {
+  /// Collects the accesses; false where one is to an element that may not be the iteration's own.
+  bool own(const NormalizedRange& iterations, std::size_t state) {
     const Block* body = loop_->blocks[1];
     if (!uses_.of(loop_->blocks[0]->params[state]).empty()) return false;
     for (Value* v = body->params[state];;) {
@@ -39,14 +39,14 @@ class Elements {
       Op* next = nullptr;
       for (const auto& [op, operand] : uses_.of(v)) {
         if (op->is(Opcode::get_) && operand == 0) {
-          if (!place(*op, trips)) return false;
+          if (!place(*op, iterations)) return false;
           continue;
         }
         if (next || op->parent != body) return false;
         next = op;
         if (op->is(Opcode::yield_)) {
           if (operand != state) return false;
-        } else if (!(op->is(Opcode::set_) || op->is(Opcode::add_at_)) || operand != 0 || !place(*op, trips)) {
+        } else if (!(op->is(Opcode::set_) || op->is(Opcode::add_at_)) || operand != 0 || !place(*op, iterations)) {
           return false;
         }
       }
@@ -56,14 +56,14 @@ class Elements {
     }
   }
 
-  bool place(const Op& access, const WholeTrips& trips) {
+  bool place(const Op& access, const NormalizedRange& iterations) {
     Place constants;
-    bool of_trip = false;
+    bool of_iteration = false;
     for (std::size_t d = 0; d < fill_.fill->operands.size() - 1; ++d) {
       const Value *index = access.operands[d + 1], *size = fill_.fill->operands[d + 1];
-      if (index == trips.index) {
-        if (of_trip || !same_number(trips.size, size)) return false;
-        of_trip = true;
+      if (index == iterations.index) {
+        if (of_iteration || !same_number(iterations.size, size)) return false;
+        of_iteration = true;
         constants.push_back(-1 - static_cast<std::int64_t>(d));
       } else {
         if (!constant(index) || !constant(size)) return false;
@@ -72,9 +72,9 @@ class Elements {
         constants.push_back(at);
       }
     }
-    // The trip's index in the same dimension everywhere: element (i, 2) is not another trip's (2, i).
+    // The iteration's index in the same dimension everywhere: element (i, 2) is not another iteration's (2, i).
     const auto which = std::ranges::min(constants);
-    if (!of_trip || (which_ != 0 && which_ != which)) return false;
+    if (!of_iteration || (which_ != 0 && which_ != which)) return false;
     which_ = which;
     places_[&access] = std::move(constants);
     return true;
@@ -117,7 +117,7 @@ class Elements {
     b.loc = {};
     return now[at] = b.op(Opcode::constant_, {}, {ir::Type(fill_.fill->result()->type.element())})->result();
   }
-  /// x + y, where `at` stands.
+  /// x + y, where `at` is.
   static Value* sum(Value* x, Value* y, Op* at) { return ir::Builder::before(at).emit(Opcode::add_, {x, y}); }
 
   ir::Module& module_;

@@ -29,7 +29,7 @@ std::optional<std::int64_t> constant_size(const Filled& f, std::size_t dimension
   return known != ir::dynamic ? std::optional(known) : std::nullopt;
 }
 
-/// The updates that a loop, with the loops in it, makes to one of its tensors in every trip.
+/// The updates that a loop, with the loops in it, makes to one of its tensors in every iteration.
 class Writes {
  public:
   Writes(const Op* loop, std::size_t state, const Filled& filled) : uses_(loop), filled_(filled) {
@@ -47,15 +47,15 @@ class Writes {
   bool collect(const Op* loop, std::size_t state) {
     const Block* body = loop->blocks[1];
     if (!uses_.of(loop->blocks[0]->params[state]).empty()) return false;
-    const auto trips = whole_trips(loop);
-    if (!trips) return false;
-    bounds_[trips->index] = trips->size;
+    const auto iterations = normalized_range(loop);
+    if (!iterations) return false;
+    bounds_[iterations->index] = iterations->size;
     for (const Value* v = body->params[state];;) {
       const auto& all = uses_.of(v);
       if (all.size() != 1 || all[0].op->parent != body) return false;
       const auto [op, operand] = all[0];
       if (op->is(Opcode::yield_)) {
-        bounds_.erase(trips->index);
+        bounds_.erase(iterations->index);
         return operand == state;
       }
       if (operand == 0 && (op->is(Opcode::set_) || op->is(Opcode::add_at_))) {
@@ -70,7 +70,7 @@ class Writes {
     }
   }
 
-  /// One update. The loops around it run over whole dimensions, all of them: or where one makes no trip,
+  /// One update. The loops around it run over whole dimensions, all of them: or where one makes no iteration,
   /// elements would be left. True if it is the first of its elements.
   bool note(const Op& set) {
     std::set<const Value*> loops;
@@ -92,7 +92,7 @@ class Writes {
       }
     }
     if (loops.size() != bounds_.size()) return false;
-    // Elements are told apart by the constant alone.
+    // Elements are distinguished by the constant alone.
     const bool first = numbers_.empty() || (number && numbers_.contains(place) && numbers_.size() == 1);
     auto& numbers = numbers_[place];
     if (!number) {
@@ -161,7 +161,7 @@ void dead_fills(ir::Module& module) {
         writes.set_sums();
         ir::Builder b = ir::Builder::before(loop);
         b.loc = start->def->loc;
-        loop->operands[i] = without_values(b, start);
+        loop->operands[i] = uninitialised_like(b, start);
         any = true;
       }
     any |= own_starts(*f, loops);

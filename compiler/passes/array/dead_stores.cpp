@@ -1,4 +1,4 @@
-// Which writes of a loop nobody reads, and what their readers take in place of them.
+// Which writes of a loop nothing reads, and what their readers take in place of them.
 #include "lantern/compiler/passes/array/dead_stores.hpp"
 
 #include <algorithm>
@@ -6,24 +6,24 @@
 #include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/loops.hpp"
-#include "lantern/compiler/passes/analysis/versions.hpp"
+#include "lantern/compiler/passes/analysis/def_chain.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 
 namespace lantern::passes {
 
 namespace {
 
-/// The writes to a piece of a loop's state, which nobody asks for after the loop, of what no trip reads
+/// The writes to a piece of a loop's state, which nothing uses after the loop, of what no iteration reads
 /// afterwards.
 std::vector<Op*> unread_writes(const Op* loop, std::size_t state) {
   constexpr std::size_t most_pairs = 1000;
-  Versions versions;
+  DefChain versions;
   if (!versions.carried(loop, state) || versions.writes.empty()) return {};
   const Reads reads = reads_of(versions, loop);
   if (reads.others || reads.gets.size() * versions.writes.size() > most_pairs) return {};
   std::erase_if(versions.writes, [&](const Op* w) {
     return !std::ranges::all_of(reads.gets,
-                                [&](const Op* get) { return misses(*get, *w, loop, Trip::earlier); });
+                                [&](const Op* get) { return is_independent_of(*get, *w, loop, Iteration::earlier); });
   });
   return versions.writes;
 }

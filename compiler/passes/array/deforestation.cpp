@@ -7,7 +7,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
-#include "lantern/compiler/passes/analysis/versions.hpp"
+#include "lantern/compiler/passes/analysis/def_chain.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 
 namespace lantern::passes {
@@ -27,9 +27,9 @@ Users users_in(const ir::Function& f) {
 // ---- one element replaced
 
 /// get(set(filled, i, v), j) becomes select(i == j, v, get(filled, j)).
-class Replaced {
+class PointUpdateElimination {
  public:
-  explicit Replaced(const Users& users) : users_(users) {}
+  explicit PointUpdateElimination(const Users& users) : users_(users) {}
 
   bool run(Op* set) {
     if (!filled(set->operands[0])) return false;
@@ -84,7 +84,7 @@ class Row {
     return all != users_.end() && all->second.size() == 1 ? all->second.front() : nullptr;
   }
 
-  /// The add_take of the trip's row, and the loop that makes the row.
+  /// The add_take of the iteration's row, and the loop that makes the row.
   bool find() {
     const auto counter = counter_of(loop_);
     const auto start = filled(loop_->operands[state_]);
@@ -128,7 +128,7 @@ class Row {
     if (&op == take_) return true;
     if (op.is(Opcode::yield_) || op.is(Opcode::loop_)) {
       for (std::size_t i = 0; i < op.operands.size(); ++i)
-        if (op.operands[i] == v && (!versions_.hands_on(op, i) ||
+        if (op.operands[i] == v && (!versions_.forwards(op, i) ||
                                     (op.is(Opcode::loop_) && users_.contains(op.blocks[0]->params[i]))))
           return false;
       return true;
@@ -163,7 +163,7 @@ class Row {
   const Users& users_;
   Op *take_ = nullptr, *maker_ = nullptr;
   std::size_t place_ = 0;
-  Versions versions_;
+  DefChain versions_;
 };
 
 }  // namespace
@@ -183,7 +183,7 @@ void deforestation(ir::Module& module) {
     });
     if (!sets.empty()) {
       const Users users = users_in(*f);
-      for (Op* set : sets) any |= Replaced(users).run(set);
+      for (Op* set : sets) any |= PointUpdateElimination(users).run(set);
     }
     for (const auto& [loop, state] : rows) any |= Row(loop, state, users_in(*f)).run();
   }

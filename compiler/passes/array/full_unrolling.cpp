@@ -11,8 +11,8 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr std::int64_t most_trips = 4;
-constexpr std::size_t most_operations = 160;  ///< of all trips together
+constexpr std::int64_t most_iterations = 4;
+constexpr std::size_t most_operations = 160;  ///< of all iterations together
 
 bool is_inside_loop(const Op* op) {
   for (const Block* b = op->parent; b && b->parent; b = b->parent->parent)
@@ -20,10 +20,10 @@ bool is_inside_loop(const Op* op) {
   return false;
 }
 
-/// How many trips are written out; 0 where the loop stays.
-std::int64_t trips_to_write(Op* loop) {
-  const auto trips = known_trips(loop);
-  if (!trips || *trips < 1 || *trips > most_trips || loop->integer != 0 || loop->blocks[0]->ops.size() > 3 ||
+/// How many iterations are written out; 0 where the loop stays.
+std::int64_t iterations_to_write(Op* loop) {
+  const auto iterations = known_trip_counts(loop);
+  if (!iterations || *iterations < 1 || *iterations > most_iterations || loop->integer != 0 || loop->blocks[0]->ops.size() > 3 ||
       !is_inside_loop(loop))
     return 0;
   std::size_t size = 0;
@@ -33,14 +33,14 @@ std::int64_t trips_to_write(Op* loop) {
     fits &=
         !op->is(Opcode::loop_) && !op->is(Opcode::push_) && !op->is(Opcode::pop_) && !op->is(Opcode::call_);
   });
-  return fits && size * static_cast<std::size_t>(*trips) <= most_operations ? *trips : 0;
+  return fits && size * static_cast<std::size_t>(*iterations) <= most_operations ? *iterations : 0;
 }
 
 /// What the loop ends with, written in front of it.
-std::vector<Value*> written(Op* loop, std::int64_t trips) {
+std::vector<Value*> written(Op* loop, std::int64_t iterations) {
   ir::Builder b = ir::Builder::before(loop);
   std::vector<Value*> state = loop->operands;
-  for (std::int64_t t = 0; t < trips; ++t) {
+  for (std::int64_t t = 0; t < iterations; ++t) {
     Renaming names;
     for (std::size_t i = 0; i < state.size(); ++i) names[loop->blocks[1]->params[i]] = state[i];
     state = ir::clone(b, *loop->blocks[1], names);
@@ -57,9 +57,9 @@ void full_unrolling(ir::Module& module) {
       Renaming instead;
       std::vector<Op*> gone;
       for (Op* loop : loops_in(*f)) {
-        const std::int64_t trips = trips_to_write(loop);
-        if (trips == 0) continue;
-        const std::vector<Value*> state = written(loop, trips);
+        const std::int64_t iterations = iterations_to_write(loop);
+        if (iterations == 0) continue;
+        const std::vector<Value*> state = written(loop, iterations);
         for (std::size_t i = 0; i < state.size(); ++i) instead[loop->results[i]] = state[i];
         gone.push_back(loop);
       }
@@ -67,7 +67,7 @@ void full_unrolling(ir::Module& module) {
       if (!any) break;
       ir::replace_uses(f->body, instead);
       erase(gone);
-      simplify(module);  // numbers of trips, and what depends on them, are known
+      simplify(module);  // numbers of iterations, and what depends on them, are known
     }
   }
 }

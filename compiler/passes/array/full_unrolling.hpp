@@ -1,12 +1,12 @@
-// full_unrolling: inner loops of a few trips, as is known, are written out.
+// full_unrolling: inner loops of a few iterations, as is known, are written out.
 //
 //   for j: for b < 3: t[j + b] += f[b] * d[j]     becomes     for j: t[j] += f[0] * d[j]; t[j + 1] += f[1] *
 //   d[j];
 //                                                                    t[j + 2] += f[2] * d[j]
 //
-// Then the loop around is an innermost one: its trips add to neighbours, its sums are numbers, and its lanes
+// Then the loop around is an innermost one: its iterations add to neighbours, its sums are numbers, and its lanes
 // have everything in registers. (Full unrolling, or unroll and jam where the loop around runs in lanes: Allen
-// and Kennedy, Optimizing Compilers for Modern Architectures, 2001, 8.4.) Done in loops, where the trips
+// and Kennedy, Optimizing Compilers for Modern Architectures, 2001, 8.4.) Done in loops, where the iterations
 // together are little code and keep nothing on tapes.
 #pragma once
 

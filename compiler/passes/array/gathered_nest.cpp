@@ -42,18 +42,18 @@ std::vector<Span> spread(const std::vector<Addition>& adds) {
 
 Value* GatheredNest::run(ir::Builder& b, Value* t, const std::optional<Start>& start) {
   start_ = start;
-  const auto trips = [&](std::size_t k, std::int64_t least) {
-    const TripRange& range = level(k).range;
+  const auto iterations = [&](std::size_t k, std::int64_t least) {
+    const IterationRange& range = level(k).range;
     Value *const first = written(b, range.first), *const end = written(b, range.last);
     Value* const one = b.emit(Opcode::lt_, {first, end});
     if (least <= 1) return one;
     return both(b, one, b.emit(Opcode::le_, {written(b, moved(range.first, least)), end}));
   };
   const std::int64_t ends = spread_[last()].to - spread_[last()].from;
-  if (ends > 0 || start_) wide_ = trips(last(), ends);
-  for (std::size_t k = 0; whole() && k < nest_.depth(); ++k) some_ = both(b, some_, trips(k, 1));
+  if (ends > 0 || start_) wide_ = iterations(last(), ends);
+  for (std::size_t k = 0; whole() && k < nest_.depth(); ++k) some_ = both(b, some_, iterations(k, 1));
   if (direct_)
-    for (std::size_t k = 0; k < last(); ++k) wide_ = both(b, wide_, trips(k, 1));
+    for (std::size_t k = 0; k < last(); ++k) wide_ = both(b, wide_, iterations(k, 1));
   return rows(b, t, {});
 }
 
@@ -73,14 +73,14 @@ Value* GatheredNest::size(ir::Builder& b, Value* t, std::size_t level) const {
   return nullptr;
 }
 
-/// Whether an element's number is in a span of trips.
+/// Whether an element's number is in a span of iterations.
 Value* GatheredNest::reaches(ir::Builder& b, std::size_t k, Value* number, const Span& span) const {
-  const TripRange& range = level(k).range;
+  const IterationRange& range = level(k).range;
   Value* const from = b.emit(Opcode::le_, {written(b, moved(range.first, span.from)), number});
   return both(b, from, b.emit(Opcode::lt_, {number, written(b, moved(range.last, span.to))}));
 }
 
-/// Whether the trips at a distance from a row are there.
+/// Whether the iterations at a distance from a row are there.
 Value* GatheredNest::reaches(ir::Builder& b, const Numbers& row, const std::vector<std::int64_t>& by) const {
   Value* all = nullptr;
   for (std::size_t k = 0; k < last(); ++k) all = both(b, all, reaches(b, k, row[k], {by[k], by[k]}));
@@ -90,12 +90,12 @@ Value* GatheredNest::reaches(ir::Builder& b, const Numbers& row, const std::vect
 Value* GatheredNest::rows(ir::Builder& b, Value* t, const Here& here) {
   const std::size_t k = here.numbers.size();
   if (k == last()) return row(b, t, here);
-  const TripRange& range = level(k).range;
+  const IterationRange& range = level(k).range;
   const Span reached = reach(k), adds = spread_[k];
   Value* from = written(b, moved(range.first, reached.from));
   Value* to = written(b, moved(range.last, reached.to));
   if (whole()) {
-    // An index outside raises, if there is a trip.
+    // An index outside raises, if there is an iteration.
     Value *const zero = b.integer(0), *const end = size(b, t, k);
     from = b.emit(Opcode::select_, {some_, b.emit(Opcode::imin_, {zero, from}), zero});
     to = b.emit(Opcode::select_, {some_, b.emit(Opcode::imax_, {end, to}), end});
@@ -128,7 +128,7 @@ Value* GatheredNest::row(ir::Builder& b, Value* t, const Here& here) {
 }
 
 /// A row that not all rows around it add to: of those that do not, the sum takes nothing. What they would add
-/// is computed for a trip that there is, the nearest one.
+/// is computed for an iteration that there is, the nearest one.
 Value* GatheredNest::masked(ir::Builder& b, Value* t, const Here& here) {
   if (start_) t = begun(b, t, here);
   std::vector<Group> groups;
@@ -143,7 +143,7 @@ Value* GatheredNest::masked(ir::Builder& b, Value* t, const Here& here) {
   for (Group& group : groups) {
     group.condition = reaches(b, here.numbers, group.by);
     for (std::size_t k = 0; k < last(); ++k) {
-      const TripRange& range = level(k).range;
+      const IterationRange& range = level(k).range;
       Value* const number = b.emit(Opcode::sub_, {here.numbers[k], b.integer(group.by[k])});
       Value* const most = written(b, moved(range.last, -1));
       group.numbers.push_back(
@@ -153,7 +153,7 @@ Value* GatheredNest::masked(ir::Builder& b, Value* t, const Here& here) {
   return line(b, t, here.numbers, all, false, &groups);
 }
 
-/// A row that not all rows around it add to, or with too few trips for its ends: what each neighbour adds, by
+/// A row that not all rows around it add to, or with too few iterations for its ends: what each neighbour adds, by
 /// itself.
 Value* GatheredNest::one_by_one(ir::Builder& b, Value* t, const Here& here) {
   if (start_) t = begun(b, t, here);
@@ -168,13 +168,13 @@ Value* GatheredNest::one_by_one(ir::Builder& b, Value* t, const Here& here) {
 Value* GatheredNest::begun(ir::Builder& b, Value* t, const Here& here) {
   if (whole()) t = outside(b, t, here.numbers, b.integer(0), size(b, t, last()));
   if (!start_->old) return t;
-  const TripRange& range = level(last()).range;
+  const IterationRange& range = level(last()).range;
   const Span zeros = start_->zeros[last()];
   return if_so(b, here.zero, t, [&](ir::Builder& in, Value* array) {
     return over(in, array, written(in, moved(range.first, zeros.from)),
                 written(in, moved(range.last, zeros.to)),
                 [&](ir::Builder& body, Value* number, Value* elements) {
-                  ShiftedTrips at = trips(body, here.numbers, {number, 0});
+                  IterationCloner at = iterations(body, here.numbers, {number, 0});
                   return store(at, elements, adds_.front(), 0, zero_of(at.builder(), t), true);
                 });
   });
@@ -184,17 +184,17 @@ Value* GatheredNest::begun(ir::Builder& b, Value* t, const Here& here) {
 Value* GatheredNest::outside(ir::Builder& b, Value* t, const Numbers& numbers, Value* from, Value* to) {
   if (const auto none = (index_form(from) - index_form(to)).number(); none && *none >= 0) return t;
   return over(b, t, from, to, [&](ir::Builder& in, Value* number, Value* array) {
-    ShiftedTrips at = trips(in, numbers, {number, 0});
+    IterationCloner at = iterations(in, numbers, {number, 0});
     Value* const v = start_->old ? at.builder().emit(Opcode::get_, place(at, start_->old, adds_.front(), 0))
                                  : zero_of(at.builder(), t);
     return store(at, array, adds_.front(), 0, v, true);
   });
 }
 
-/// A row that additions reach: the elements at both ends, to which some of the trips add, and those between.
+/// A row that additions reach: the elements at both ends, to which some of the iterations add, and those between.
 Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, const Adds& adds, bool set,
                           const std::vector<Group>* groups) {
-  const TripRange& range = level(last()).range;
+  const IterationRange& range = level(last()).range;
   std::vector<Addition> some;
   for (const Addition* add : adds) some.push_back(*add);
   const Span reached = spread(some).back();
@@ -204,7 +204,7 @@ Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, cons
     t = outside(b, t, numbers, b.integer(0), written(b, moved(range.first, written_to.from)));
     t = outside(b, t, numbers, written(b, moved(range.last, written_to.to)), size(b, t, last()));
   }
-  const auto element = [&](ShiftedTrips& at, const Offset& base, Value* array, std::int64_t k,
+  const auto element = [&](IterationCloner& at, const Offset& base, Value* array, std::int64_t k,
                            const Adds& from, bool zero) {
     const Addition& one = from.empty() ? *adds.front() : *from.front();
     Value* total = nullptr;
@@ -217,10 +217,10 @@ Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, cons
   };
   for (const bool front : {true, false}) {
     const Offset& base = front ? range.first : range.last;
-    ShiftedTrips at = trips(b, numbers, base);
+    IterationCloner at = iterations(b, numbers, base);
     const std::int64_t from = front ? written_to.from : reached.from, to = front ? reached.to : written_to.to;
     for (std::int64_t k = from; k < to; ++k) {
-      Adds there;  // trips from first on add to first + k, trips before last to last + k
+      Adds there;  // iterations from first on add to first + k, iterations before last to last + k
       for (const Addition* add : adds)
         if (front ? add->by.back() <= k : add->by.back() > k) there.push_back(add);
       bool zero = set;
@@ -239,51 +239,51 @@ Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, cons
   }
   return over(b, t, written(b, moved(range.first, reached.to)), end,
               [&](ir::Builder& in, Value* number, Value* array) {
-                ShiftedTrips at = trips(in, numbers, {number, 0});
+                IterationCloner at = iterations(in, numbers, {number, 0});
                 return element(at, {number, 0}, array, 0, adds, true);
               });
 }
 
-ShiftedTrips GatheredNest::trips(ir::Builder& b, const Numbers& numbers, const Offset& in_row) const {
-  std::vector<TripBase> bases;
+IterationCloner GatheredNest::iterations(ir::Builder& b, const Numbers& numbers, const Offset& in_row) const {
+  std::vector<IterationBase> bases;
   for (std::size_t k = 0; k < nest_.depth(); ++k)
     bases.push_back({level(k).loop, level(k).range, k < last() ? Offset{numbers[k], 0} : in_row});
   return {module_, std::move(bases), b.block()};
 }
 
-/// From an element of the row, `k` behind the base, to the trip that adds to it.
-ShiftedTrips::Shifts GatheredNest::shifts(const Addition& add, std::int64_t k) const {
-  ShiftedTrips::Shifts s;
+/// From an element of the row, `k` behind the base, to the iteration that adds to it.
+IterationCloner::Shifts GatheredNest::shifts(const Addition& add, std::int64_t k) const {
+  IterationCloner::Shifts s;
   for (const std::int64_t by : add.by) s.push_back(-by);
   s.back() += k;
   return s;
 }
 
 /// A tensor, and the indices of an element of it.
-std::vector<Value*> GatheredNest::place(ShiftedTrips& trips, Value* t, const Addition& at,
+std::vector<Value*> GatheredNest::place(IterationCloner& iterations, Value* t, const Addition& at,
                                         std::int64_t k) const {
   std::vector<Value*> operands{t};
   for (std::size_t d = 1; d + 1 < at.op->operands.size(); ++d)
-    operands.push_back(trips.at(at.op->operands[d], shifts(at, k)));
+    operands.push_back(iterations.at(at.op->operands[d], shifts(at, k)));
   return operands;
 }
 
-Value* GatheredNest::store(ShiftedTrips& trips, Value* t, const Addition& at, std::int64_t k, Value* v,
+Value* GatheredNest::store(IterationCloner& iterations, Value* t, const Addition& at, std::int64_t k, Value* v,
                            bool set) const {
-  trips.builder().loc = at.op->loc;
-  std::vector<Value*> operands = place(trips, t, at, k);
+  iterations.builder().loc = at.op->loc;
+  std::vector<Value*> operands = place(iterations, t, at, k);
   operands.push_back(v);
   Value* const stored =
-      trips.builder().op(set ? Opcode::set_ : Opcode::add_at_, operands, {t->type})->result();
+      iterations.builder().op(set ? Opcode::set_ : Opcode::add_at_, operands, {t->type})->result();
   stored->name = t->name;
   return stored;
 }
 
-Value* GatheredNest::sum(ShiftedTrips& trips, const Adds& adds, std::int64_t k, Value* sum) const {
+Value* GatheredNest::sum(IterationCloner& iterations, const Adds& adds, std::int64_t k, Value* sum) const {
   for (const Addition* add : adds) {
-    trips.builder().loc = add->op->loc;
-    Value* const x = trips.at(add->op->operands.back(), shifts(*add, k));
-    sum = sum ? trips.builder().emit(Opcode::add_, {sum, x}) : x;
+    iterations.builder().loc = add->op->loc;
+    Value* const x = iterations.at(add->op->operands.back(), shifts(*add, k));
+    sum = sum ? iterations.builder().emit(Opcode::add_, {sum, x}) : x;
   }
   return sum;
 }
@@ -293,12 +293,12 @@ Value* GatheredNest::sum(ir::Builder& b, const Offset& base, const Adds& adds, s
                          const std::vector<Group>& groups) const {
   Value* total = nullptr;
   for (const Group& group : groups) {
-    ShiftedTrips at = trips(b, group.numbers, base);
+    IterationCloner at = iterations(b, group.numbers, base);
     Value* part = nullptr;
     for (const Addition* add : group.adds) {
       if (std::ranges::find(adds, add) == adds.end()) continue;
       at.builder().loc = add->op->loc;
-      ShiftedTrips::Shifts back(nest_.depth(), 0);
+      IterationCloner::Shifts back(nest_.depth(), 0);
       back.back() = k - add->by.back();
       Value* const x = at.at(add->op->operands.back(), back);
       part = part ? at.builder().emit(Opcode::add_, {part, x}) : x;

@@ -11,15 +11,15 @@ namespace lantern::passes {
 /// An addition to an element of a tensor.
 struct Addition {
   Op* op = nullptr;
-  std::vector<std::int64_t> by;  ///< which trip's element it is, from the trip that adds (Place)
+  std::vector<std::int64_t> by;  ///< which iteration's element it is, from the iteration that adds (Place)
 };
 
-/// Trips of a level, from first + `from` to below last + `to`.
+/// Iterations of a level, from first + `from` to below last + `to`.
 struct Span {
   std::int64_t from = 0, to = 0;
 };
 
-/// The most trips between neighbours, and between them and zeros, at a level.
+/// The most iterations between neighbours, and between them and zeros, at a level.
 inline constexpr std::int64_t widest = 6;
 
 /// The distances of additions, level by level, from the smallest to the largest.
@@ -34,7 +34,7 @@ struct Start {
   std::vector<Span> zeros;  ///< level by level, the elements that are zero at the start; none: all
 };
 
-/// Appends loops in which every element takes what the trips around it add to it:
+/// Appends loops in which every element takes what the iterations around it add to it:
 ///
 ///   for i, j: t[i - 1, j] += x(i, j); t[i, j] += y(i, j); t[i, j + 1] += z(i, j);
 ///
@@ -43,7 +43,7 @@ struct Start {
 ///             for the others: the same, of the neighbours that there are
 ///
 /// The last loop of the nest goes along a row. All additions are to the same places but for distances. Rows
-/// with fewer trips than ends, and parts of rows in a flat array, of which nobody may touch more than the
+/// with fewer iterations than ends, and parts of rows in a flat array, of which nothing may touch more than the
 /// neighbours do, take what each neighbour adds by itself. Where a start is given, all indices are counters,
 /// one for each dimension (`direct`), and elements are set.
 class GatheredNest {
@@ -68,7 +68,7 @@ class GatheredNest {
     Value* zero = nullptr;  ///< whether it is among the rows that are zero at the start; null: it is
   };
 
-  /// What rows of one distance add, where they are reached; of rows that are not, a trip that there is.
+  /// What rows of one distance add, where they are reached; of rows that are not, an iteration that there is.
   struct Group {
     std::vector<std::int64_t> by;
     Adds adds;
@@ -85,11 +85,11 @@ class GatheredNest {
               const std::vector<Group>* groups = nullptr);
   Value* outside(ir::Builder& b, Value* t, const Numbers& numbers, Value* from, Value* to);
 
-  ShiftedTrips trips(ir::Builder& b, const Numbers& numbers, const Offset& last) const;
-  ShiftedTrips::Shifts shifts(const Addition& add, std::int64_t k) const;
-  std::vector<Value*> place(ShiftedTrips& trips, Value* t, const Addition& at, std::int64_t k) const;
-  Value* store(ShiftedTrips& trips, Value* t, const Addition& at, std::int64_t k, Value* v, bool set) const;
-  Value* sum(ShiftedTrips& trips, const Adds& adds, std::int64_t k, Value* sum) const;
+  IterationCloner iterations(ir::Builder& b, const Numbers& numbers, const Offset& last) const;
+  IterationCloner::Shifts shifts(const Addition& add, std::int64_t k) const;
+  std::vector<Value*> place(IterationCloner& iterations, Value* t, const Addition& at, std::int64_t k) const;
+  Value* store(IterationCloner& iterations, Value* t, const Addition& at, std::int64_t k, Value* v, bool set) const;
+  Value* sum(IterationCloner& iterations, const Adds& adds, std::int64_t k, Value* sum) const;
   Value* sum(ir::Builder& b, const Offset& base, const Adds& adds, std::int64_t k,
              const std::vector<Group>& groups) const;
 
@@ -107,8 +107,8 @@ class GatheredNest {
   std::vector<Span> spread_;
   bool direct_;
   std::optional<Start> start_;
-  Value* wide_ = nullptr;  ///< whether a row has the trips that its ends take; null: it needs none
-  Value* some_ = nullptr;  ///< whether there is a trip, where all of a tensor is written
+  Value* wide_ = nullptr;  ///< whether a row has the iterations that its ends take; null: it needs none
+  Value* some_ = nullptr;  ///< whether there is an iteration, where all of a tensor is written
 };
 
 }  // namespace lantern::passes

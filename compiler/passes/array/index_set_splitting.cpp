@@ -1,4 +1,4 @@
-// Loops in parts, at the numbers of trips that conditions ask about.
+// Loops in parts, at the numbers of iterations that conditions ask about.
 #include "lantern/compiler/passes/array/index_set_splitting.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
-#include "lantern/compiler/passes/array/shifted_trips.hpp"
+#include "lantern/compiler/passes/array/iteration_cloner.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/ir/clone.hpp"
 
@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t longest = 150;  ///< operations of a body
 constexpr int most_rounds = 6;        ///< each cuts every loop once at most
 
-/// What a comparison with the trip's number says: whether trips below `at` satisfy it, and those from there
-/// on, or, where `point`, that one trip alone does (`inside`) or does not.
+/// What a comparison with the iteration's number says: whether iterations below `at` satisfy it, and those from there
+/// on, or, where `point`, that one iteration alone does (`inside`) or does not.
 struct Threshold {
   Op* comparison = nullptr;
   Offset at;
@@ -30,12 +30,12 @@ struct Threshold {
   bool point = false, inside = false;
 };
 
-class Cutting {
+class LoopSplitter {
  public:
-  Cutting(ir::Module& module, Op* loop) : module_(module), loop_(loop) {}
+  LoopSplitter(ir::Module& module, Op* loop) : module_(module), loop_(loop) {}
 
   bool run() {
-    const auto range = trip_range(loop_);
+    const auto range = iteration_range(loop_);
     if (!range || range->ahead != 0 || !plain()) return false;
     range_ = *range;
     if (innermost()) ask_by_comparisons();
@@ -58,7 +58,7 @@ class Cutting {
     return std::ranges::none_of(loop_->blocks[1]->ops, [](const Op* op) { return op->is(Opcode::loop_); });
   }
 
-  /// Indices that wrap around or stop at an end, as choices by the trip's number:
+  /// Indices that wrap around or stop at an end, as choices by the iteration's number:
   ///
   ///   (i + 1) % n      i < n - 1 ? i + 1 : i + 1 - n
   ///   max(i - 1, 0)    i - 1 < 0 ? 0 : i - 1
@@ -83,7 +83,7 @@ class Cutting {
                           b.emit(Opcode::sub_, {x, y})};
         } else {
           if (asked(*op) == 1) std::swap(x, y);
-          // Where both are the same it is the trip's number.
+          // Where both are the same it is the iteration's number.
           Value* const beyond =
               op->is(Opcode::imin_) ? b.emit(Opcode::lt_, {y, x}) : b.emit(Opcode::lt_, {x, y});
           op->operands = {beyond, y, x};
@@ -94,7 +94,7 @@ class Cutting {
     }
   }
 
-  /// Which operand is the trip's number, with a constant added, where the other one does not change.
+  /// Which operand is the iteration's number, with a constant added, where the other one does not change.
   std::optional<std::size_t> asked(const Op& op) const {
     for (const std::size_t side : {0u, 1u}) {
       const Value* const other = offset(op.operands[1 - side]).base;
@@ -106,7 +106,7 @@ class Cutting {
     return {};
   }
 
-  /// For x % n, where x is from 0 to below 2 n and grows with the trips: from which trip on it is not below
+  /// For x % n, where x is from 0 to below 2 n and grows with the iterations: from which iteration on it is not below
   /// n.
   std::optional<IndexForm> once_around(const Op& rem) const {
     if (!(rem.result()->type == ir::I64)) return {};
@@ -155,7 +155,7 @@ class Cutting {
                                [&](const Value* p) { return p->index == index || uses.of(p).empty(); });
   }
 
-  /// A comparison of the trip's number with what does not change, by which something is decided.
+  /// A comparison of the iteration's number with what does not change, by which something is decided.
   std::optional<Threshold> find() const {
     std::optional<Threshold> found;
     const Uses uses(loop_);
@@ -200,10 +200,10 @@ class Cutting {
     return found;
   }
 
-  /// How a threshold lies to the first or the last trip, where that shows.
+  /// How a threshold lies to the first or the last iteration, where that shows.
   struct Order {
     std::optional<std::int64_t> after_first, before_last;
-    bool size = false;  ///< neither wraps; else they may where there is no trip
+    bool size = false;  ///< neither wraps; else they may where there is no iteration
     explicit operator bool() const {
       return (after_first && *after_first >= 0) || (before_last && *before_last >= 0);
     }
@@ -212,7 +212,7 @@ class Cutting {
     Order o;
     if (!at.base && !range_.first.base) o.after_first = static_cast<std::int64_t>(at.by - range_.first.by);
     // Sizes are far from where integers wrap, and so is what a loop counts to from a small number, if it has
-    // a trip.
+    // an iteration.
     const auto small = [](std::uint64_t by) { return by + (1u << 20) <= (1u << 21); };
     const bool size = at.base && at.base->def && at.base->def->is(Opcode::dim_);
     o.size = size;
@@ -236,9 +236,9 @@ class Cutting {
     const Order o = order(t.at);
     Value* const first = written(b, range_.first);
     Value* const last = written(b, range_.last);
-    const bool above = o.after_first && *o.after_first >= 0;  // the first trip is not beyond the threshold
+    const bool above = o.after_first && *o.after_first >= 0;  // the first iteration is not beyond the threshold
     const bool under = o.before_last && *o.before_last >= 0;  // nor the threshold beyond the last
-    // A number that may be the largest there is does not grow: beyond the last trip all are the same.
+    // A number that may be the largest there is does not grow: beyond the last iteration all are the same.
     const Offset number{t.at.base, t.at.by - (t.plus_one ? 1u : 0u)};
     Value* at = nullptr;
     if (t.plus_one && !above && !under)
@@ -256,7 +256,7 @@ class Cutting {
     if (t.point) {
       Value* const some =
           b.emit(Opcode::land_, {b.emit(Opcode::le_, {first, at}), b.emit(Opcode::lt_, {at, last})});
-      state = trip(b, t, state, at, some, t.inside);
+      state = iteration(b, t, state, at, some, t.inside);
       Value* const behind = b.emit(Opcode::add_, {end, b.integer(1)});
       state =
           part(b, t, state, above ? behind : b.emit(Opcode::imax_, {behind, first}), last, false, !t.inside);
@@ -267,10 +267,10 @@ class Cutting {
     return state;
   }
 
-  /// The trips from one to below another, of which the answer is known; `one`: there is one at most.
+  /// The iterations from one to below another, of which the answer is known; `one`: there is one at most.
   std::vector<Value*> part(ir::Builder& b, const Threshold& t, std::vector<Value*> state, Value* from,
                            Value* to, bool one, bool answer) {
-    if (one) return trip(b, t, state, from, b.emit(Opcode::lt_, {from, to}), answer);
+    if (one) return iteration(b, t, state, from, b.emit(Opcode::lt_, {from, to}), answer);
     state[range_.index] = from;
     std::vector<ir::Type> types;
     for (const Value* r : loop_->results) types.push_back(r->type);
@@ -283,12 +283,12 @@ class Cutting {
     ir::Builder head(module_, made->blocks[0]), body(module_, made->blocks[1]);
     head.loc = body.loc = b.loc;
     head.yield({head.emit(Opcode::lt_, {made->blocks[0]->params[range_.index], to})});
-    body.yield(written_trip(body, t, made->blocks[1]->params, answer));
+    body.yield(written_iteration(body, t, made->blocks[1]->params, answer));
     for (std::size_t i = 0; i < types.size(); ++i) made->results[i]->name = loop_->results[i]->name;
     return made->results;
   }
-  /// One trip, if a condition holds.
-  std::vector<Value*> trip(ir::Builder& b, const Threshold& t, std::vector<Value*> state, Value* number,
+  /// One iteration, if a condition holds.
+  std::vector<Value*> iteration(ir::Builder& b, const Threshold& t, std::vector<Value*> state, Value* number,
                            Value* condition, bool answer) {
     std::vector<ir::Type> types;
     for (const Value* r : loop_->results) types.push_back(r->type);
@@ -297,10 +297,10 @@ class Cutting {
     yes.loc = no.loc = b.loc;
     no.yield(state);
     state[range_.index] = number;
-    yes.yield(written_trip(yes, t, state, answer));
+    yes.yield(written_iteration(yes, t, state, answer));
     return branch->results;
   }
-  std::vector<Value*> written_trip(ir::Builder& b, const Threshold& t, const std::vector<Value*>& params,
+  std::vector<Value*> written_iteration(ir::Builder& b, const Threshold& t, const std::vector<Value*>& params,
                                    bool answer) {
     Renaming names;
     const Block& body = *loop_->blocks[1];
@@ -317,7 +317,7 @@ class Cutting {
 
   ir::Module& module_;
   Op* loop_;
-  TripRange range_;
+  IterationRange range_;
 };
 
 }  // namespace
@@ -333,7 +333,7 @@ void index_set_splitting(ir::Module& module) {
         bool inside = false;
         for (const Op* around = loop; around && !inside; around = around->parent->parent)
           inside = gone.contains(around);
-        if (inside || !Cutting(module, loop).run()) continue;
+        if (inside || !LoopSplitter(module, loop).run()) continue;
         gone.insert(loop);
         any = true;
       }

@@ -1,6 +1,6 @@
-// index_set_splitting: a loop whose trips ask where they are becomes one loop for each answer.
+// index_set_splitting: a loop whose iterations ask where they are becomes one loop for each answer.
 //
-// Where the boundary of a grid is handled in the loop over it, each trip decides by its number which of two
+// Where the boundary of a grid is handled in the loop over it, each iteration decides by its number which of two
 // programs it is: it cannot run in lanes, nor can neighbours be gathered. Before and after the threshold the
 // answer is known (index set splitting: Griebl, Feautrier and Lengauer, "Index set splitting", International
 // Journal of Parallel Programming 28, 2000):
@@ -8,7 +8,7 @@
 //   for (i = 0; i < n; ++i) a[i] = 0 < i ? x(i) : y(i);
 //   becomes   if (0 < n) a[0] = y(0);   for (i = 1; i < n; ++i) a[i] = x(i);
 //
-// The same trips in the same order. Only loops that count up, whose conditions choose between more than
+// The same iterations in the same order. Only loops that count up, whose conditions choose between more than
 // numbers that can be computed either way, and only short ones: each part is the whole body, less what is
 // known.
 #pragma once

@@ -1,4 +1,4 @@
-// invariant_integers: integers that a loop computes anew in every trip, always the same, are computed before
+// invariant_integers: integers that a loop computes anew in every iteration, always the same, are computed before
 // it (loop-invariant code motion).
 //
 //   for (j = 0; j < nx; ++j) v[i * nx + j] = ...    becomes    r = i * nx

@@ -1,4 +1,4 @@
-// Tables of what does not change from trip to trip.
+// Tables of what does not change from iteration to iteration.
 #include "lantern/compiler/passes/array/invariant_tables.hpp"
 
 #include <algorithm>
@@ -47,8 +47,8 @@ class Table {
   bool is_small() const {
     double known = 1;
     for (const std::size_t i : used_) {
-      const auto trips = constant_trips(loops_[i].loop);
-      known *= trips ? static_cast<double>(*trips) : least_memory + 1;
+      const auto iterations = constant_trip_count(loops_[i].loop);
+      known *= iterations ? static_cast<double>(*iterations) : least_memory + 1;
     }
     return known <= least_memory ||
            std::ranges::any_of(tree_, [&](const Op* op) { return reads_each_once(*op); });
@@ -67,14 +67,14 @@ class Table {
   void move() { build(out_); }
 
  private:
-  /// The counted loops around, from the inside, as long as nothing decides whether a trip computes the value.
+  /// The counted loops around, from the inside, as long as nothing decides whether an iteration computes the value.
   void collect_loops() {
     for (Block* b = op_->parent; b->parent && b->parent->is(Opcode::loop_) && b == b->parent->blocks[1];
          b = b->parent->parent) {
       Op* loop = b->parent;
       const auto count = counted(loop);
       if (!count) return;
-      // A constant bound may stand in the condition.
+      // A constant bound may be in the condition.
       loops_.push_back({loop, loop->operands[count->index], count->bound, b->params[count->index]});
     }
   }
@@ -134,7 +134,7 @@ class Table {
     for (std::size_t i = 0; i < n; ++i) {
       const Op* first = constant(loops_[i].first);
       if (used_.contains(i) && (!first || first->integer != 0)) return false;
-      if (!used_.contains(i)) times *= constant_trips(loops_[i].loop).value_or(1000);
+      if (!used_.contains(i)) times *= constant_trip_count(loops_[i].loop).value_or(1000);
     }
     return times > 2;
   }
@@ -156,10 +156,10 @@ class Table {
     Block* const scratch = module_.new_block(loop->parent->parent, loop->parent->function);
     ir::Builder b(module_, scratch);
     b.loc = op_->loc;
-    // Elements are read only where the program reads them: if all the other loops make a trip.
+    // Elements are read only where the program reads them: if all the other loops make an iteration.
     Value* some = nullptr;
     for (std::size_t i = 0; i < n && reads_; ++i) {
-      if (used_.contains(i) || constant_trips(loops_[i].loop)) continue;
+      if (used_.contains(i) || constant_trip_count(loops_[i].loop)) continue;
       Value* one = b.emit(Opcode::lt_, {copied(b, loops_[i].first), copied(b, loops_[i].bound)});
       some = some ? b.emit(Opcode::land_, {some, one}) : one;
     }
@@ -209,7 +209,7 @@ class Table {
 
   using Indices = std::vector<std::pair<const Value*, Value*>>;
 
-  /// A constant may stand where it cannot be seen from outside.
+  /// A constant may be where it cannot be seen from outside.
   Value* copied(ir::Builder& b, Value* v) {
     return constant(v) ? b.integer(constant(v)->integer, v->type) : v;
   }

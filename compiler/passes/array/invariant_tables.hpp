@@ -1,4 +1,4 @@
-// invariant_tables: what the inner loops of a loop compute anew in each of its trips is computed once, before
+// invariant_tables: what the inner loops of a loop compute anew in each of its iterations is computed once, before
 // it.
 //
 //   for n: for k: for i: ... exp(a[k, i]) ...        for k: for i: t[k, i] = exp(a[k, i])
@@ -7,7 +7,7 @@
 // Functions of the mathematical library move, with what their arguments are made of, where these depend on
 // the inner loops' indices and on values from outside alone. (Loop-invariant code motion by expansion to an
 // array: Allen and Kennedy, Optimizing Compilers for Modern Architectures, 2001, 5.3.) The same values are
-// formed. A table has the inner loops' trips as its dimensions, at most three; no loop moves out of a bound
+// formed. A table has the inner loops' iterations as its dimensions, at most three; no loop moves out of a bound
 // on memory.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Loops that follow one another over the same trips.
+// Loops that follow one another over the same iterations.
 #include "lantern/compiler/passes/array/loop_fusion.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
-#include "lantern/compiler/passes/analysis/trips.hpp"
+#include "lantern/compiler/passes/analysis/iterations.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 
 namespace lantern::passes {
@@ -44,35 +44,35 @@ bool may_fail(const Op* loop) {
   return may;
 }
 
-/// How a loop goes through its trips.
-struct Trips {
+/// How a loop goes through its iterations.
+struct Iterations {
   std::size_t index = 0;
   const Value* from = nullptr;   ///< the index at the start
   const Value* bound = nullptr;  ///< null where it counts down to zero
-  Value* trip = nullptr;         ///< in the body: what numbers the trips
+  Value* iteration = nullptr;         ///< in the body: what numbers the iterations
 };
 
-std::optional<Trips> trips(const Op* loop) {
+std::optional<Iterations> iterations(const Op* loop) {
   if (loop->integer != 0) return {};               // a bound on memory
   if (loop->blocks[0]->ops.size() > 3) return {};  // the condition asks something else
   if (const auto up = counted(loop))
-    return Trips{up->index, loop->operands[up->index], up->bound, loop->blocks[1]->params[up->index]};
+    return Iterations{up->index, loop->operands[up->index], up->bound, loop->blocks[1]->params[up->index]};
   if (const auto down = counts_down(loop))
-    return Trips{down->index, loop->operands[down->index], nullptr, down->trip};
+    return Iterations{down->index, loop->operands[down->index], nullptr, down->iteration};
   return {};
 }
 
-bool same_trips(const Trips& a, const Trips& b) {
+bool same_iterations(const Iterations& a, const Iterations& b) {
   return same_number(a.from, b.from) && !a.bound == !b.bound && (!a.bound || same_number(a.bound, b.bound));
 }
 
-/// Everything done to a piece of a loop's state happens at elements whose index number `at` is the trip's; or
+/// Everything done to a piece of a loop's state happens at elements whose index number `at` is the iteration's; or
 /// all changes do.
-bool own_elements(const Uses& uses, const Op* loop, std::size_t state, const Value* trip, std::size_t at,
+bool own_elements(const Uses& uses, const Op* loop, std::size_t state, const Value* iteration, std::size_t at,
                   bool reads) {
   const auto use = state_use(uses, loop, state);
   if (!use || use->whole || use->extreme || use->sum) return false;
-  const auto own = [&](const Op* op) { return op->operands[1 + at] == trip; };
+  const auto own = [&](const Op* op) { return op->operands[1 + at] == iteration; };
   return std::ranges::all_of(use->updates, own) && (!reads || std::ranges::all_of(use->reads, own));
 }
 
@@ -81,7 +81,7 @@ class Independence {
  public:
   bool of(const Op* loop) {
     const auto [it, added] = known_.try_emplace(loop, false);
-    if (added) it->second = independent_trips(loop);
+    if (added) it->second = is_doall(loop);
     return it->second;
   }
 
@@ -90,9 +90,9 @@ class Independence {
 };
 
 /// Who asks for the values of a block, below it too; kept up to date where loops are joined.
-class Askers {
+class UseMap {
  public:
-  explicit Askers(Block* block) {
+  explicit UseMap(Block* block) {
     ir::walk(block, [&](Op* op) {
       for (std::size_t i = 0; i < op->operands.size(); ++i) add(op, i);
     });
@@ -128,14 +128,14 @@ class Askers {
 
 class Fusion {
  public:
-  Fusion(ir::Module& module, Independence& independent, Askers& askers, Op* first, Op* second)
+  Fusion(ir::Module& module, Independence& independent, UseMap& askers, Op* first, Op* second)
       : module_(module),
         independent_(independent),
         askers_(askers),
         a_(first),
         b_(second),
-        in_a_(*trips(first)),
-        in_b_(*trips(second)) {}
+        in_a_(*iterations(first)),
+        in_b_(*iterations(second)) {}
 
   bool run() {
     if (!may_join()) return false;
@@ -162,9 +162,9 @@ class Fusion {
       const std::size_t j = static_cast<std::size_t>(state - b_->operands.begin());
       bool own = false;
       for (std::size_t at = 0; at < static_cast<std::size_t>(r->type.rank()) && !own; ++at)
-        own = own_elements(in_a, a_, i, in_a_.trip, at, handed_on) &&
+        own = own_elements(in_a, a_, i, in_a_.iteration, at, handed_on) &&
               (handed_on ? in_b.of(r).empty() && in_b.of(b_->blocks[0]->params[j]).empty() &&
-                               own_elements(in_b, b_, j, in_b_.trip, at, true)
+                               own_elements(in_b, b_, j, in_b_.iteration, at, true)
                          : only_reads(in_b, r, at));
       if (!own) return false;
     }
@@ -177,7 +177,7 @@ class Fusion {
   bool only_reads(const Uses& uses, const Value* r, std::size_t at) const {
     return std::ranges::all_of(uses.of(r), [&](const ir::Use& use) {
       return use.op->is(Opcode::dim_) || use.op->is(Opcode::zeros_like_) ||
-             (use.op->is(Opcode::get_) && use.operand == 0 && use.op->operands[1 + at] == in_b_.trip);
+             (use.op->is(Opcode::get_) && use.operand == 0 && use.op->operands[1 + at] == in_b_.iteration);
     });
   }
 
@@ -227,7 +227,7 @@ class Fusion {
     Renaming in_first, in_second, outside;
     in_first[from->params[in_a_.index]] = to->params[in_b_.index];
     outside[a_->result(in_a_.index)] = b_->result(in_b_.index);
-    if (in_a_.trip->def) in_second[in_b_.trip] = in_a_.trip;
+    if (in_a_.iteration->def) in_second[in_b_.iteration] = in_a_.iteration;
     const auto second_yield = to->ops.back();
     for (std::size_t i = 0; i < a_->results.size(); ++i) {
       if (i == in_a_.index) continue;
@@ -275,9 +275,9 @@ class Fusion {
 
   ir::Module& module_;
   Independence& independent_;
-  Askers& askers_;
+  UseMap& askers_;
   Op *a_, *b_;
-  Trips in_a_, in_b_;
+  Iterations in_a_, in_b_;
 };
 
 /// The loops of the same block whose results a loop asks for, the nearest first.
@@ -299,13 +299,13 @@ bool fuse_in(ir::Module& module, Block* block) {
   if (std::ranges::count_if(block->ops, [](const Op* op) { return op->is(Opcode::loop_); }) < 2) return false;
   bool any = false;
   Independence independent;
-  Askers askers(block);
+  UseMap askers(block);
   const std::vector<Op*> ops = block->ops;
   for (Op* second : ops) {
-    if (!second->is(Opcode::loop_) || !trips(second)) continue;
+    if (!second->is(Opcode::loop_) || !iterations(second)) continue;
     const auto join_one = [&] {
       return std::ranges::any_of(asked_for(second), [&](Op* first) {
-        return trips(first) && same_trips(*trips(first), *trips(second)) &&
+        return iterations(first) && same_iterations(*iterations(first), *iterations(second)) &&
                Fusion(module, independent, askers, first, second).run();
       });
     };

@@ -18,7 +18,7 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr std::int64_t few_trips = 8;      ///< an inner loop of so many is not worth while
+constexpr std::int64_t few_iterations = 8;      ///< an inner loop of so many is not worth while
 constexpr std::size_t largest_body = 400;  ///< operations
 
 /// True for what computes numbers, and neither fails nor is seen by anybody.
@@ -36,7 +36,7 @@ class Nest {
  public:
   Nest(Op* outer, const Uses& uses) : outer_(outer), uses_(uses) {}
 
-  /// Writes the other order in front where that is worth while, and notes what its results stand for.
+  /// Writes the other order in front where that is worth while, and notes what its results represent.
   bool run(Renaming& instead) {
     if (!perfect() || !counts() || !sums() || !pays()) return false;
     rewrite(instead);
@@ -85,7 +85,7 @@ class Nest {
     by_outer_ = *o;
     by_inner_ = *i;
     if (uses_.count(outer_->results[o->state]) + uses_.count(inner_->results[i->state]) > 0) return false;
-    // The inner loop is the same in all trips.
+    // The inner loop is the same in all iterations.
     if (!outside(inner_->operands[i->state])) return false;
     for (const Op* op : inner_->blocks[0]->ops)
       for (const Value* v : op->operands)
@@ -105,9 +105,9 @@ class Nest {
     return true;
   }
 
-  // ---- the trips of the outer loop may come in any order
+  // ---- the iterations of the outer loop may come in any order
 
-  /// Nothing is carried but tensors that are read, or of which one element is added to in a trip.
+  /// Nothing is carried but tensors that are read, or of which one element is added to in an iteration.
   bool sums() const {
     return std::ranges::all_of(state_, [&](const auto& s) {
       const auto use = state_use(uses_, outer_, s.first);
@@ -118,7 +118,7 @@ class Nest {
 
   // ---- whether it is worth while
 
-  /// How an access moves in memory from one trip of a loop to the next: by so many elements, or far.
+  /// How an access moves in memory from one iteration of a loop to the next: by so many elements, or far.
   static constexpr std::int64_t far = 1 << 20;
   struct Moves {
     std::int64_t outer = 0, inner = 0;
@@ -147,7 +147,7 @@ class Nest {
   }
 
   bool pays() {
-    if (const auto n = constant_trips(outer_); n && *n < few_trips) return false;
+    if (const auto n = constant_trip_count(outer_); n && *n < few_iterations) return false;
     constexpr std::int64_t leap = 4;  // beyond this, of a line of the cache less than half is used
     int leaps_now = 0, leaps_then = 0;
     bool by_inner = false;  // moves indices that may be out of range
@@ -163,7 +163,7 @@ class Nest {
         if (in_range(*op, d)) continue;
         const IndexForm index = index_form(op->operands[1 + d]);
         const auto o = way(index, by_outer_.counter.index), i = way(index, by_inner_.counter.index);
-        // What the outer loop alone computes is not computed where the inner one has no trip.
+        // What the outer loop alone computes is not computed where the inner one has no iteration.
         if (o != 0 || op->parent == body()) {
           if (i != 0 || !o || *o > 1) return false;
           asked_.push_back({op, d});
@@ -176,7 +176,7 @@ class Nest {
     return leaps_then < leaps_now;
   }
 
-  /// Whether the indices that may be out of range as the outer loop goes on are in range in all its trips, so
+  /// Whether the indices that may be out of range as the outer loop goes on are in range in all its iterations, so
   /// that the first one that is not is the same in both orders.
   Value* condition(ir::Builder& b) const {
     Value* all = nullptr;
@@ -219,7 +219,7 @@ class Nest {
     return loop;
   }
 
-  /// What it counts by in the next trip.
+  /// What it counts by in the next iteration.
   static Value* next(ir::Builder& b, const Op& like, const Count& count, Value* index) {
     const Op& step = *like.blocks[1]->ops.back()->operands[count.state]->def;
     return b.emit(step.is(Opcode::sub_) ? Opcode::sub_ : Opcode::add_, {index, b.integer(1)});
@@ -282,7 +282,7 @@ class Nest {
   Op* outer_;
   const Uses& uses_;  ///< of the function
   Op* inner_ = nullptr;
-  std::vector<const Op*> work_;  ///< what a trip of both does, in order
+  std::vector<const Op*> work_;  ///< what an iteration of both does, in order
   Count by_outer_, by_inner_;
   std::vector<std::pair<const Op*, std::size_t>> asked_;  ///< accesses and dimensions, see condition
   std::vector<std::pair<std::size_t, std::size_t>>

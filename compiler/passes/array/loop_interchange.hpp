@@ -8,7 +8,7 @@
 // it.
 //
 // (Loop interchange: Allen and Kennedy, Optimizing Compilers for Modern Architectures, 2001, 5.2. A loop
-// whose trips may come in any order may always be moved inwards.)
+// whose iterations may come in any order may always be moved inwards.)
 #pragma once
 
 #include "lantern/ir/graph.hpp"

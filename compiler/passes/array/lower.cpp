@@ -1,7 +1,7 @@
-// Which tensor operations share a nest of loops, and where it stands.
+// Which tensor operations share a nest of loops, and where it is.
 //
 // A block is walked in order. Tensor operations wait: an operation joins a nest that waits already if it has
-// the same index space and reads what the nest makes at the point at hand alone. What runs in between and
+// the same index space and reads what the nest makes at the current point alone. What runs in between and
 // needs nothing of a waiting nest stays where it is; what does need something, and may not wait itself, has
 // it written in front of it.
 //
@@ -158,7 +158,7 @@ class Lowering {
 
   ir::Size source(Value* t, std::size_t d) const { return shapes_.source(t, d); }
 
-  /// Zeros with the shape of what is popped have sizes that are at hand: nothing is pushed for their sake.
+  /// Zeros with the shape of what is popped have sizes that are available: nothing is pushed for their sake.
   void follow_shapes() {
     std::vector<Op*> zeros;
     ir::walk(function_.body, [&](Op* op) {
@@ -377,7 +377,7 @@ class Lowering {
     return it == levels_.end() || !waiting(now(v)) ? 0 : it->second;
   }
 
-  /// The level of what is read, but for what `group` makes at the point at hand; nothing where it reads other
+  /// The level of what is read, but for what `group` makes at the current point; nothing where it reads other
   /// elements of that.
   std::optional<int> level_in(const Described& d, const Group* group) const {
     int level = 0;
@@ -398,7 +398,7 @@ class Lowering {
     return level;
   }
 
-  /// What is added to is what `group` adds to: one tensor, of which nobody asks for what it is in between.
+  /// What is added to is what `group` adds to: one tensor, of which nothing uses what it is in between.
   bool continues(const Described& d, const Group* group) const {
     const Op* const before = group ? waiting(d.member.base) : nullptr;
     if (!before) return false;
@@ -701,7 +701,7 @@ class Lowering {
     });
   }
 
-  /// A tensor that nobody else reads, and that this nest reads where it writes: results go where it lies.
+  /// A tensor that nothing else reads, and that this nest reads where it writes: results go where it lies.
   void take_over_memory(Group& g, const std::unordered_set<const Op*>& members) {
     const NestIndices point = every_index(g.sizes.size());
     std::vector<Value*> free;
@@ -725,7 +725,7 @@ class Lowering {
       free.erase(fits);
     }
   }
-  /// Made in this block, or handed to a trip of the loop around it.
+  /// Made in this block, or handed to an iteration of the loop around it.
   bool is_own(const Value& v) const {
     if (!v.def) return block_->parent && block_->parent->is(Opcode::loop_);
     return v.def->is(Opcode::loop_) || v.def->is(Opcode::call_) || v.def->is(Opcode::fill_) ||
@@ -741,7 +741,7 @@ class Lowering {
       return true;
     });
   }
-  /// The value of the program that this one stands for.
+  /// The value of the program that this one represents.
   const Value* original(const Value* v) const {
     const auto it = stands_for_.find(v);
     return it == stands_for_.end() ? v : it->second;

@@ -13,9 +13,9 @@ namespace lantern::passes {
 ///                                for i < m: { s = 0; for j < n: s += a[i,j] * t[j]; r[i] = s }
 ///
 /// With `fuse` operations with the same index space, of which later ones read what earlier ones make at the
-/// point at hand alone (or not at all), share one loop (loop fusion on the graph of operations, as in Kennedy
+/// point available alone (or not at all), share one loop (loop fusion on the graph of operations, as in Kennedy
 /// and McKinley, "Maximizing loop parallelism and improving data locality via loop fusion and distribution",
-/// 1993); what nobody else reads is not kept. A tensor that only such a loop reads gives its memory to a
+/// 1993); what nothing else reads is not kept. A tensor that only such a loop reads gives its memory to a
 /// result. Without `fuse` every operation makes its tensor.
 ///
 /// Afterwards no operation on whole tensors is left but those that printers know: views, rows that are copied

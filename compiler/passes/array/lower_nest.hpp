@@ -48,7 +48,7 @@ struct LoweredNest {
   std::vector<NestMember> members;
 };
 
-/// The results of the members, null where nobody needs one.
+/// The results of the members, null where nothing needs one.
 std::vector<Value*> emit_nest(ir::Builder& b, const LoweredNest& nest);
 
 /// "r[i] = x[i]": all indices in their order.

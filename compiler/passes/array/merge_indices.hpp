@@ -1,4 +1,4 @@
-// Indices that stand side by side, in the same order, wherever one of them stands become one index that runs over both:
+// Indices that are side by side, in the same order, wherever one of them is become one index that runs over both:
 // what they go through lies in memory as one row (loop coalescing: Polychronopoulos, "Loop coalescing: a compiler
 // transformation for parallel machines", 1987).
 //

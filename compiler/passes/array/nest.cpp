@@ -1,4 +1,4 @@
-// Which loops are nests, and which trip an element belongs to.
+// Which loops are nests, and which iteration an element belongs to.
 #include "lantern/compiler/passes/array/nest.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::optional<std::size_t> Nest::handed_in(const Uses& uses, std::size_t state) 
 std::optional<Nest> nest_of(Op* loop, const Uses& uses) {
   Nest nest;
   for (Op* const outer = loop; loop;) {
-    const auto range = trip_range(loop);
+    const auto range = iteration_range(loop);
     if (!range) return {};
     if (loop != outer)
       for (const Offset& o : {range->first, range->last})
@@ -72,7 +72,7 @@ std::optional<Place> place_in(const Nest& nest, const Op& access) {
   const std::size_t depth = nest.depth();
   const auto rank = static_cast<std::size_t>(access.operands[0]->type.rank());
   Place place{std::vector<std::int64_t>(depth, 0), {}};
-  // By dimension: what one trip of the level adds to the index.
+  // By dimension: what one iteration of the level adds to the index.
   std::vector<std::vector<IndexForm>> steps(depth);
   for (std::size_t d = 0; d < rank; ++d) {
     const Value* const index = access.operands[1 + d];

@@ -1,4 +1,4 @@
-// Nests: loops in one another that run through an index space, and the places that their trips work on.
+// Nests: loops in one another that run through an index space, and the places that their iterations work on.
 #pragma once
 
 #include <cstdint>
@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
-#include "lantern/compiler/passes/array/shifted_trips.hpp"
+#include "lantern/compiler/passes/array/iteration_cloner.hpp"
 
 namespace lantern::passes {
 
-/// Loops in one another, all counting by ones, the inner ones the same trips every time. They compute, update
+/// Loops in one another, all counting by ones, the inner ones the same iterations every time. They compute, update
 /// tensors and may take values from tapes; branches there are none.
 struct Nest {
   struct Level {
     Op* loop = nullptr;
-    TripRange range;
+    IterationRange range;
     const Value* counter() const { return loop->blocks[1]->params[range.index]; }
   };
   std::vector<Level> levels;  ///< outermost first
@@ -25,19 +25,19 @@ struct Nest {
   std::size_t depth() const { return levels.size(); }
   bool inside(const Value* v) const;
   bool counts(const Value* v) const;
-  /// The state of the innermost loop that is this one of the outermost in every trip: handed in and out, and
+  /// The state of the innermost loop that is this one of the outermost in every iteration: handed in and out, and
   /// used by nothing else on the way.
   std::optional<std::size_t> handed_in(const Uses& uses, std::size_t state) const;
 };
 std::optional<Nest> nest_of(Op* loop, const Uses& uses);
 
-/// An element as a trip sees it: trip i accesses the element that belongs to the trip i + by.
+/// An element as an iteration sees it: iteration i accesses the element that belongs to the iteration i + by.
 ///
 ///   t[i - 1, j], i and j counting        by = (-1, 0)   of the element  [i, j]
 ///   t[(i + 1) * n + j]                   by = (1, 0)    of the element  [i * n + j]
 struct Place {
   std::vector<std::int64_t> by;  ///< level by level
-  std::vector<IndexForm> at;  ///< for each dimension, of the numbers of trips, for which their counters stand
+  std::vector<IndexForm> at;  ///< for each dimension, of the numbers of iterations, for which their counters stand
 };
 /// The place of an access to an element (get, set, add_at); nothing where indices are no sums of multiples of
 /// all the counters and of what the nest does not change.

@@ -5,8 +5,8 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
-#include "lantern/compiler/passes/analysis/versions.hpp"
-#include "lantern/compiler/passes/analysis/volume.hpp"
+#include "lantern/compiler/passes/analysis/def_chain.hpp"
+#include "lantern/compiler/passes/analysis/instance_count.hpp"
 
 namespace lantern::passes {
 
@@ -24,7 +24,7 @@ void split(Op* loop, std::size_t state) {
   constexpr std::size_t most_pairs = 400;
   Value* const start = loop->operands[state];
   if (!start->type.is_tensor()) return;
-  Versions versions;
+  DefChain versions;
   if (!versions.carried(loop, state) || versions.writes.empty()) return;
   const Reads reads = reads_of(versions, loop);
   if (reads.others || reads.gets.empty() || reads.gets.size() * versions.writes.size() > most_pairs) return;
@@ -32,13 +32,13 @@ void split(Op* loop, std::size_t state) {
   std::vector<const Op*> all(versions.writes.begin(), versions.writes.end());
   std::vector<const Op*> own = all, before;
   all.insert(all.end(), reads.gets.begin(), reads.gets.end());
-  if (apart_by_trip(all, loop)) return;  // trips read nothing that another one writes
+  if (no_loop_carried_dependence(all, loop)) return;  // iterations read nothing that another one writes
   for (const Op* get : reads.gets) {
     const bool unwritten = std::ranges::all_of(
-        versions.writes, [&](const Op* w) { return misses(*get, *w, loop, Trip::earlier); });
+        versions.writes, [&](const Op* w) { return is_independent_of(*get, *w, loop, Iteration::earlier); });
     (unwritten ? before : own).push_back(get);
   }
-  if (!apart_by_trip(own, loop) ||
+  if (!no_loop_carried_dependence(own, loop) ||
       std::ranges::none_of(versions.writes, [&](const Op* w) { return writes_most(start, *w, loop); }))
     return;
   for (const Op* get : before) const_cast<Op*>(get)->operands[0] = start;
@@ -51,7 +51,7 @@ void node_splitting(Op* loop) {
   ir::walk(loop->blocks[1], [&](Op* op) {
     if (op->is(Opcode::loop_)) loops.push_back(op);
   });
-  for (Op* l : loops)  // outer ones first: a copy for all trips of the loops inside
+  for (Op* l : loops)  // outer ones first: a copy for all iterations of the loops inside
     for (std::size_t i = 0; i < l->operands.size(); ++i)
       if (l->integer == 0 && counter_of(l)) split(l, i);
 }

@@ -6,7 +6,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
-#include "lantern/compiler/passes/analysis/versions.hpp"
+#include "lantern/compiler/passes/analysis/def_chain.hpp"
 
 namespace lantern::passes {
 
@@ -40,7 +40,7 @@ void own_reads(const Op* loop, std::size_t state) {
   }
   if (reads.empty()) return;
 
-  // An index that differs from trip to trip, in the same place everywhere.
+  // An index that differs from iteration to iteration, in the same place everywhere.
   std::vector<const Op*> accesses = use->accesses();
   accesses.insert(accesses.end(), reads.begin(), reads.end());
   for (std::size_t d = 1; d <= static_cast<std::size_t>(start->type.rank()); ++d) {
@@ -54,10 +54,10 @@ void own_reads(const Op* loop, std::size_t state) {
   }
 }
 
-/// Reads of what a loop started from, each where the trip, or one of a loop inside, has changed nothing yet.
-class Restored {
+/// Reads of what a loop started from, each where the iteration, or one of a loop inside, has changed nothing yet.
+class InPlaceRestoration {
  public:
-  Restored(Op* loop, std::size_t state, const Uses& all)
+  InPlaceRestoration(Op* loop, std::size_t state, const Uses& all)
       : loop_(loop), state_(state), start_(loop->operands[state]), all_(all) {}
 
   void run() {
@@ -71,21 +71,21 @@ class Restored {
     if (reads.empty() || !versions_.carried(loop_, state_) || versions_.writes.empty()) return;
     std::vector<Value*> now;
     for (const Op* read : reads) {
-      now.push_back(at_start_of_trip(*read));
+      now.push_back(at_start_of_iteration(*read));
       if (!now.back()) return;
     }
     for (std::size_t i = 0; i < reads.size(); ++i) reads[i]->operands[0] = now[i];
     const bool unchanged = std::ranges::all_of(reads, [&](const Op* read) {
       return std::ranges::all_of(versions_.writes,
-                                 [&](const Op* w) { return misses(*read, *w, loop_, Trip::earlier); });
+                                 [&](const Op* w) { return is_independent_of(*read, *w, loop_, Iteration::earlier); });
     });
     for (Op* read : reads)
       if (!unchanged) read->operands[0] = start_;
   }
 
  private:
-  /// The tensor as the trip finds it that reads it; null where it may have been changed in the trip.
-  Value* at_start_of_trip(const Op& read) const {
+  /// The tensor as the iteration finds it that reads it; null where it may have been changed in the iteration.
+  Value* at_start_of_iteration(const Op& read) const {
     const Block* const body = read.parent;
     if (!body->parent || !body->parent->is(Opcode::loop_)) return nullptr;
     Value* tensor = nullptr;
@@ -103,7 +103,7 @@ class Restored {
   std::size_t state_;
   Value* start_;
   const Uses& all_;
-  Versions versions_;
+  DefChain versions_;
 };
 
 }  // namespace
@@ -114,7 +114,7 @@ void own_reads(ir::Module& module) {
     const Uses uses(*f);
     for (Op* loop : loops_in(*f))
       for (std::size_t i = 0; i < loop->operands.size(); ++i)
-        if (loop->integer == 0) Restored(loop, i, uses).run();
+        if (loop->integer == 0) InPlaceRestoration(loop, i, uses).run();
   }
 }
 

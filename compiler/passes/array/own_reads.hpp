@@ -10,16 +10,16 @@ namespace lantern::passes {
 ///
 ///   loop(next = s) { next[i] = f(s[i]) }      becomes      loop(next = s) { next[i] = f(next[i]) }
 ///
-/// Where every access in a trip is to elements with the trip's number as one and the same index, and the
-/// reads come first, no trip before has written what is read. Then nothing needs s any more, the updates
+/// Where every access in an iteration is to elements with the iteration's number as one and the same index, and the
+/// reads come first, no iteration before has written what is read. Then nothing needs s any more, the updates
 /// happen in its memory, and its adjoint is updated in place too, which is why this comes before derivatives.
 /// Done in a loop and those inside it, where s is state of a loop around; what a function was given stays,
 /// because a derivative can read it again at no cost.
 void own_reads(ir::Op* loop);
 
-/// The same where nothing is differentiated any more, for all reads of elements that no trip before has
-/// changed: what node_splitting has taken apart works in one memory again, trip after trip, or block of lanes
-/// after block. Elements are read before a trip changes any; and nothing but the loop asks for s.
+/// The same where nothing is differentiated any more, for all reads of elements that no iteration before has
+/// changed: what node_splitting has taken to pieces works in one memory again, iteration after iteration, or block of lanes
+/// after block. Elements are read before an iteration changes any; and nothing but the loop asks for s.
 void own_reads(ir::Module& module);
 
 }  // namespace lantern::passes

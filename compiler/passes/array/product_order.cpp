@@ -65,7 +65,7 @@ class ProductOrder {
     return true;
   }
 
-  /// A permutation of a product that nobody else uses becomes the product with its letters permuted.
+  /// A permutation of a product that nothing else uses becomes the product with its letters permuted.
   bool permuted(Op* op) {
     const auto p = ir::concrete_notation(*op);
     if (!p || p->accumulates || p->operands.size() != 1 || !p->sizes.empty()) return false;

@@ -9,7 +9,7 @@
 
 #include "lantern/compiler/passes/analysis/gemm.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
-#include "lantern/compiler/passes/analysis/versions.hpp"
+#include "lantern/compiler/passes/analysis/def_chain.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/ir/clone.hpp"
@@ -20,17 +20,17 @@ namespace {
 
 using UseCounts = std::unordered_map<const Value*, int>;
 
-constexpr std::int64_t most_trips = 1 << 20;      ///< of one loop
-constexpr std::int64_t largest_step = 1ll << 40;  ///< in memory, from trip to trip
-constexpr std::size_t largest_nest = 400;         ///< operations; it stands twice
+constexpr std::int64_t most_iterations = 1 << 20;      ///< of one loop
+constexpr std::int64_t largest_step = 1ll << 40;  ///< in memory, from iteration to iteration
+constexpr std::size_t largest_nest = 400;         ///< operations; it is twice
 
-/// An access as steps from trip to trip of the three loops.
+/// An access as steps from iteration to iteration of the three loops.
 struct Steps {
-  IndexForm start;              ///< in the first trip of all
-  std::array<IndexForm, 3> by;  ///< from one trip of a loop to the next
+  IndexForm start;              ///< in the first iteration of all
+  std::array<IndexForm, 3> by;  ///< from one iteration of a loop to the next
 };
 
-/// c[...] += scale * x[...] * y[...] in three loops, which may stand anywhere in the body of the outermost.
+/// c[...] += scale * x[...] * y[...] in three loops, which may be anywhere in the body of the outermost.
 struct Product {
   Op* write = nullptr;      ///< what adds to the element, or stores the sum
   const Op* sum = nullptr;  ///< the loop that adds up a number first, if there is one, and which result
@@ -50,9 +50,9 @@ struct Product {
 };
 
 /// Finds the product that a write adds, and whether it may be taken out of its loops.
-class Finder {
+class GemmMatcher {
  public:
-  Finder(Op* write, const UseCounts& uses) : uses_(uses) { p_.write = write; }
+  GemmMatcher(Op* write, const UseCounts& uses) : uses_(uses) { p_.write = write; }
 
   std::optional<Product> run() {
     if (!p_.write->operands[0]->type.is_float_element() || !value(p_.write->operands.back()) || !nest() ||
@@ -199,7 +199,7 @@ class Finder {
       counters_[l] = *counter;
     }
     if (!small_number()) return false;
-    return std::ranges::all_of(branches, [&](const Op* b) { return asks_for_trips(*b); }) &&
+    return std::ranges::all_of(branches, [&](const Op* b) { return asks_for_iterations(*b); }) &&
            std::ranges::all_of(p_.scale, [&](const Value* v) { return outside(v) || constant(v); });
   }
 
@@ -209,14 +209,14 @@ class Finder {
     for (const Counter& c : counters_) {
       const auto n = (c.last - c.first + 1).number();
       if (!n) return true;
-      if (*n <= 0 || *n > most_trips) return false;
+      if (*n <= 0 || *n > most_iterations) return false;
       work *= *n;
     }
     return work >= large_product;
   }
 
-  /// A branch, on the way to the write by its first side, that asks whether one of the loops has a trip.
-  bool asks_for_trips(const Op& branch) const {
+  /// A branch, on the way to the write by its first side, that asks whether one of the loops has an iteration.
+  bool asks_for_iterations(const Op& branch) const {
     const Op* const test = branch.operands[0]->def;
     if (!test || !test->is(Opcode::lt_)) return false;
     for (const Block* b = p_.write->parent; b; b = b->parent->parent)
@@ -224,8 +224,8 @@ class Finder {
         if (b != branch.blocks[0]) return false;
         break;
       }
-    const IndexForm trips = index_form(test->operands[1]) - index_form(test->operands[0]);
-    return std::ranges::any_of(counters_, [&](const Counter& c) { return trips == c.last - c.first + 1; });
+    const IndexForm iterations = index_form(test->operands[1]) - index_form(test->operands[0]);
+    return std::ranges::any_of(counters_, [&](const Counter& c) { return iterations == c.last - c.first + 1; });
   }
 
   // ---- the accesses
@@ -256,7 +256,7 @@ class Finder {
       const auto moves = steps(index);
       if (!moves) return {};
       for (const IndexForm& by : moves->by)
-        if (const auto n = by.number(); n && (*n < 0 || *n > most_trips)) return {};
+        if (const auto n = by.number(); n && (*n < 0 || *n > most_iterations)) return {};
       if (d > 0) flat = flat * size_form(access.operands[0], d);
       flat += index;
     }
@@ -264,7 +264,7 @@ class Finder {
   }
 
   bool factors() {
-    // Elements that are the same in all trips are numbers.
+    // Elements that are the same in all iterations are numbers.
     std::vector<const Op*> moving;
     for (const Op* get : gets_) {
       if (outside(get->result()))
@@ -315,7 +315,7 @@ class Finder {
 
   struct Tensor {
     std::size_t state;
-    Versions versions;
+    DefChain versions;
   };
   /// The state of the outermost loop that a tensor is a version of.
   std::optional<Tensor> tensor(const Value* v) const {
@@ -337,14 +337,14 @@ class Finder {
     after_ = before_ = true;
     for (const Op* get : reads.gets) {
       if (get == own_ || (p_.sum && reads_start(*get))) continue;
-      const bool unseen = misses(*get, *p_.write, outermost(), Trip::earlier);
+      const bool unseen = is_independent_of(*get, *p_.write, outermost(), Iteration::earlier);
       after_ &= unseen;
-      before_ &= unseen && misses(*get, *p_.write, outermost(), Trip::later);
+      before_ &= unseen && is_independent_of(*get, *p_.write, outermost(), Iteration::later);
     }
     for (const Op* w : c->versions.writes) {
       if (w == p_.write || w->is(Opcode::add_at_)) continue;
-      after_ &= misses(*p_.write, *w, outermost(), Trip::later);
-      before_ &= misses(*p_.write, *w, outermost(), Trip::earlier);
+      after_ &= is_independent_of(*p_.write, *w, outermost(), Iteration::later);
+      before_ &= is_independent_of(*p_.write, *w, outermost(), Iteration::earlier);
     }
     before_ &= !stores;
     return after_ || before_;
@@ -369,11 +369,11 @@ class Finder {
     if (outside(v)) return Found{v, true, true, {}};
     const auto t = tensor(v);
     if (!t || t->versions.writes.size() > 40) return {};
-    const auto apart = [&](Trip when) {
+    const auto apart = [&](Iteration when) {
       return std::ranges::all_of(t->versions.writes,
-                                 [&](const Op* w) { return misses(get, *w, outermost(), when); });
+                                 [&](const Op* w) { return is_independent_of(get, *w, outermost(), when); });
     };
-    Found f{outermost()->operands[t->state], apart(Trip::earlier), apart(Trip::later), t->state};
+    Found f{outermost()->operands[t->state], apart(Iteration::earlier), apart(Iteration::later), t->state};
     return f.first || f.last ? std::optional(f) : std::nullopt;
   }
 
@@ -447,7 +447,7 @@ class Raising {
         work = work ? b.emit(Opcode::mul_, {work, n}) : n;
         if (!asked.insert(p.loops[l]).second) continue;
         at_most(b.integer(1), n);
-        at_most(n, b.integer(most_trips));
+        at_most(n, b.integer(most_iterations));
       }
       at_most(b.integer(large_product), work);
       // Rows of the result do not overlap.
@@ -583,7 +583,7 @@ void raise_products(ir::Module& module) {
     });
     std::vector<std::pair<Op*, std::vector<Product>>> nests;
     for (Op* write : writes) {
-      auto product = Finder(write, uses).run();
+      auto product = GemmMatcher(write, uses).run();
       if (!product) continue;
       Op* const loop = const_cast<Op*>(product->loops[0]);
       const auto same = std::ranges::find_if(nests, [&](const auto& n) { return n.first == loop; });

@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
-#include "lantern/compiler/passes/analysis/versions.hpp"
+#include "lantern/compiler/passes/analysis/def_chain.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/ir/clone.hpp"
 
@@ -19,12 +19,12 @@ class Promotion {
   Promotion(ir::Module& module, Op* loop, std::size_t state)
       : module_(module), loop_(loop), body_(loop->blocks[1]), state_(state) {}
 
-  /// Whether the element has become a number; then `results`, which stand for the loop's, are brought up to
+  /// Whether the element has become a number; then `results`, which represent the loop's, are brought up to
   /// date.
   bool run(const Uses& uses, std::vector<Value*>& results) {
     const auto use = state_use(uses, loop_, state_);
     if (!use || use->whole || use->updates.empty() || !one_element(*use)) return false;
-    if (!in_range_at(*use->updates.front(), *loop_)) ask_for_a_trip(results);
+    if (!in_range_at(*use->updates.front(), *loop_)) ask_for_an_iteration(results);
     Value* const before = loop_->results[state_];
     Value* const after = replace(uses, *use);
     std::ranges::replace(results, before, after);
@@ -33,7 +33,7 @@ class Promotion {
 
  private:
   /// True where one element is changed, whose index is to be had before the loop; others are only read.
-  bool one_element(const StateUse& use) {
+  bool one_element(const LoopStateSummary& use) {
     // From update to update, in the body: no branch or loop hands the tensor on.
     for (const Value* v : use.values)
       if (v != body_->params[state_] && (!v->def || v->def->parent != body_ || !is_write(*v->def)))
@@ -57,14 +57,14 @@ class Promotion {
       if (!is_there(*op)) return false;
     for (const Op* op : use.reads)
       if (!is_there(*op)) {
-        if (!never_the_same(*op, first)) return false;
+        if (!no_alias(*op, first)) return false;
         others_.insert(op);
       }
     return true;
   }
 
-  /// loop    becomes    if (there is a trip) loop else the state as it was
-  void ask_for_a_trip(std::vector<Value*>& results) {
+  /// loop    becomes    if (there is an iteration) loop else the state as it was
+  void ask_for_an_iteration(std::vector<Value*>& results) {
     Block* const around = loop_->parent;
     const auto at = std::ranges::find(around->ops, loop_) - around->ops.begin();
     const std::vector<Op*> rest(around->ops.begin() + at + 1, around->ops.end());
@@ -110,7 +110,7 @@ class Promotion {
     return copy->result();
   }
 
-  Value* replace(const Uses& uses, const StateUse& use) {
+  Value* replace(const Uses& uses, const LoopStateSummary& use) {
     Value* const tensor = loop_->operands[state_];
     const ir::Type element(tensor->type.element());
     const auto rank = tensor->type.rank();
@@ -139,7 +139,7 @@ class Promotion {
     around->ops.insert(around->ops.end(), rest.begin(), rest.end());
     ir::walk(around, [&](Op* op) { std::ranges::replace(op->operands, before, after); });
 
-    // In a trip: what the element is now.
+    // In an iteration: what the element is now.
     for (const Block* block : loop_->blocks) block->params[state_]->type = element;
     Value* now = body_->params[state_];
     Renaming names;
@@ -194,7 +194,7 @@ class SumPromotion {
   bool run() {
     const Uses uses(loop_);
     const auto use = state_use(uses, loop_, state_);
-    if (!use || use->whole || !use->only_added() || use->updates.size() < 2) return false;
+    if (!use || use->whole || !use->is_pure_accumulation() || use->updates.size() < 2) return false;
     for (const Op* op : use->updates) {
       if (!is_element(*op)) continue;
       std::vector<Op*> same;
@@ -209,7 +209,7 @@ class SumPromotion {
  private:
   std::size_t rank() const { return static_cast<std::size_t>(loop_->operands[state_]->type.rank()); }
 
-  /// An element of a derivative's, in every trip of the loop the same, which is there if there is no trip.
+  /// An element of a derivative's, in every iteration of the loop the same, which is there if there is no iteration.
   bool is_element(const Op& op) const {
     if (op.parent != body_ || op.loc.part != ir::Part::backward) return false;
     return std::all_of(op.operands.begin() + 1, op.operands.end() - 1,

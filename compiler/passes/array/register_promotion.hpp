@@ -1,4 +1,4 @@
-// register_promotion: an element that a loop works on, trip after trip, becomes a number (register promotion;
+// register_promotion: an element that a loop works on, iteration after iteration, becomes a number (register promotion;
 // scalar replacement: Carr and Kennedy, "Scalar replacement in the presence of conditional control flow",
 // 1994).
 //
@@ -7,7 +7,7 @@
 //                                                                  y[j] x[i] = s
 //
 // Done where everything that the loop does to the tensor happens to that one element, its index does not
-// change in the loop, and it is in range even if there is no trip.
+// change in the loop, and it is in range even if there is no iteration.
 //
 // Of an adjoint, to whose elements loops only add, what goes to one element is summed by itself, whatever
 // goes to others:
@@ -25,7 +25,7 @@ namespace lantern::passes {
 void register_promotion(ir::Module& module);
 
 /// The same for one loop and those inside it, whose derivative is then that of loops over numbers: what
-/// stands for each of the loop's results.
+/// represents each of the loop's results.
 std::vector<ir::Value*> register_promotion(ir::Module& module, ir::Op* loop);
 
 }  // namespace lantern::passes

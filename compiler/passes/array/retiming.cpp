@@ -1,4 +1,4 @@
-// Rotation of loops whose state first has something added to it.
+// Retiming of loops whose state first has something added to it.
 #include "lantern/compiler/passes/array/retiming.hpp"
 
 #include <algorithm>
@@ -9,9 +9,9 @@ namespace lantern::passes {
 
 namespace {
 
-class Rotation {
+class Retiming {
  public:
-  Rotation(ir::Module& module, Op* loop) : module_(module), loop_(loop), uses_(loop) {}
+  Retiming(ir::Module& module, Op* loop) : module_(module), loop_(loop), uses_(loop) {}
 
   /// True where state `i` of the loop was rotated.
   bool run(std::size_t i) {
@@ -76,7 +76,7 @@ void retiming(ir::Module& module) {
   for (ir::Function* f : module.functions()) {
     if (f->cps) continue;
     for (Op* loop : loops_in(*f))
-      for (std::size_t i = 0, n = loop->operands.size(); i < n;) i += Rotation(module, loop).run(i) ? n : 1;
+      for (std::size_t i = 0, n = loop->operands.size(); i < n;) i += Retiming(module, loop).run(i) ? n : 1;
   }
 }
 

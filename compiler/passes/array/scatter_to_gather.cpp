@@ -41,13 +41,13 @@ std::optional<Zeros> zeros_made_by(const Value* v) {
   if (!levels) return {};
   Zeros z{loop, {}};
   for (const std::size_t k : *levels) {
-    const TripRange& range = nest->levels[k].range;
+    const IterationRange& range = nest->levels[k].range;
     z.elements.emplace_back(moved(range.first, place->by[k]), moved(range.last, place->by[k]));
   }
   return z;
 }
 
-/// The zeros as a nest sees them: how far they reach beyond its trips at each level. Nothing where that is
+/// The zeros as a nest sees them: how far they reach beyond its iterations at each level. Nothing where that is
 /// not known, where they leave out elements that all neighbours add to, or reach too far.
 std::optional<std::vector<Span>> seen_by(const ScatterNest& s, const Zeros& z) {
   const auto dimensions = s.dimensions();
@@ -56,7 +56,7 @@ std::optional<std::vector<Span>> seen_by(const ScatterNest& s, const Zeros& z) {
   std::vector<Span> seen(dimensions->size());
   for (std::size_t d = 0; d < dimensions->size(); ++d) {
     const std::size_t k = (*dimensions)[d];
-    const TripRange& range = s.nest.levels[k].range;
+    const IterationRange& range = s.nest.levels[k].range;
     const auto from = (form_of(z.elements[d].first) - form_of(range.first)).number();
     const auto to = (form_of(z.elements[d].second) - form_of(range.last)).number();
     if (!from || !to || *from > adds[k].to || *to < adds[k].from || *from < -widest || *to > widest)
@@ -83,15 +83,15 @@ bool visible(const Zeros& z, const Block* from) {
   return all;
 }
 
-/// Zeros at the end of a trip go to the start of the next one, right before additions, and behind the loop,
-/// if it has made a trip; the first trip starts with nothing but zeros:
+/// Zeros at the end of an iteration go to the start of the next one, right before additions, and behind the loop,
+/// if it has made an iteration; the first iteration starts with nothing but zeros:
 ///
 ///   t = zeros; loop { t = scatter(t); ...; t = zeros in t }
 ///   becomes   t = zeros; loop { t = zeros in t; t = scatter(t); ... }  t = zeros in t
 void rotate_zeros(Op* loop) {
   Block* const body = loop->blocks[1];
-  const auto trips = trip_range(loop);
-  if (!trips) return;
+  const auto iterations = iteration_range(loop);
+  if (!iterations) return;
   for (std::size_t i = 0; i < loop->operands.size(); ++i) {
     const auto start = filled(loop->operands[i]);
     if (!start || !start->zero) continue;
@@ -110,7 +110,7 @@ void rotate_zeros(Op* loop) {
     behind.loc = first.loc = zeros->loop->loc;
     const auto later = Uses(loop->parent).of(loop->results[i]);
     Value* const some =
-        behind.emit(Opcode::lt_, {written(behind, trips->first), written(behind, trips->last)});
+        behind.emit(Opcode::lt_, {written(behind, iterations->first), written(behind, iterations->last)});
     Op* const branch = behind.branch(some, {loop->results[i]->type});
     branch->result()->name = loop->results[i]->name;
     ir::Builder yes(behind.module(), branch->blocks[0]), no(behind.module(), branch->blocks[1]);
@@ -132,7 +132,7 @@ struct Changes {
   std::vector<Op*> gone;
 };
 
-/// What the additions of a nest come to: of one tensor, where they stand or together with what is added to
+/// What the additions of a nest come to: of one tensor, where they are or together with what is added to
 /// them later.
 class Gathering {
  public:
@@ -146,7 +146,7 @@ class Gathering {
   void run() {
     if (changes_.uses.count(loop_->results[0]) > 0) return;  // the index behind the loop
     remark("scatter_to_gather", loop_->loc,
-           "adds to neighbouring elements: each takes the sum of what trips add to it");
+           "adds to neighbouring elements: each takes the sum of what iterations add to it");
     join_others();
     find_start();
     if (sum_) ir::Builder::before(sum_).take(detached(loop_));
@@ -185,7 +185,7 @@ class Gathering {
     if (scatter_.dimensions()) start_ = Start{};
   }
 
-  /// The sum of what is added to, and of another tensor, where nobody asks for either alone; else null.
+  /// The sum of what is added to, and of another tensor, where nothing uses either alone; else null.
   std::pair<Op*, Value*> sum_with_other() const {
     Op* const sum = only_use(scatter_.result());
     if (!sum || !sum->is(Opcode::add_) || sum->parent != around_) return {};
@@ -194,7 +194,7 @@ class Gathering {
       return {};
     return {sum, other};
   }
-  /// That the other tensor has the sizes of the zeros is checked by their sum, which nobody needs any more:
+  /// That the other tensor has the sizes of the zeros is checked by their sum, which nothing needs any more:
   /// what removes it keeps the check.
   void keep_check(ir::Builder& b, const Op& sum, Value* zeros, Value* other) const {
     const bool first = sum.operands[0] == scatter_.result();
@@ -255,7 +255,7 @@ class Gathering {
     if (start_ && start_->in_place) {
       t = zeros_->of();
     } else if (start_) {
-      t = without_values(*b_, t);  // every element is set
+      t = uninitialised_like(*b_, t);  // every element is set
       t->name = scatter_.result()->name;
     }
     const bool direct = scatter_.dimensions().has_value();

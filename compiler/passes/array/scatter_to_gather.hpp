@@ -1,8 +1,8 @@
-// scatter_to_gather: loops whose trips add to neighbouring elements become loops in which each element takes
+// scatter_to_gather: loops whose iterations add to neighbouring elements become loops in which each element takes
 // its sum.
 //
 // The adjoint of a stencil scatters: the backward part of b[i] = f(a[i - 1], a[i], a[i + 1]) adds to three
-// elements of one array in every trip. Seen from an element, three trips add to it, and their sum is stored
+// elements of one array in every iteration. Seen from an element, three iterations add to it, and their sum is stored
 // once:
 //
 //   for (i = lo; i < hi; ++i) { t[i - 1] += x(i); t[i] += y(i); t[i + 1] += z(i); }
@@ -10,7 +10,7 @@
 //   for (j = lo + 1; j < hi - 1; ++j) t[j] += x(j + 1) + y(j) + z(j - 1);      and both ends
 //
 // for any number of loops in one another, whatever the tensor's shape: t[i, j] or t[i * n + j]. (Urban and
-// van der Smagt, "Automatic differentiation for tensor algebras", 2017, invert the map from trips to
+// van der Smagt, "Automatic differentiation for tensor algebras", 2017, invert the map from iterations to
 // elements; Hückelheim, Kukreja, Narayanan, Luporini, Gorman and Hovland, "Automatic differentiation for
 // adjoint stencil loops", ICPP 2019, split the index set at the boundaries.) Step by step:
 //
@@ -21,7 +21,7 @@
 // 2. Zeros sink into them. An adjoint begins as zeros, and becomes zero where the program overwrites an
 // element. Where
 //    such zeros come right before the additions, elements are set instead: to nothing but their sum. Zeros
-//    that are stored at the end of a trip of a loop around are stored at the start of the next one, and once
+//    that are stored at the end of an iteration of a loop around are stored at the start of the next one, and once
 //    after it. Of zeros + sums + others, the sums are added to the others.
 // 3. The additions turn into sums (gathered_nest.hpp).
 //

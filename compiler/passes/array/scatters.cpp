@@ -84,7 +84,7 @@ class Distribution {
   }
 
  private:
-  /// Elements of each trip's own that become zero, and are only read before that.
+  /// Elements of each iteration's own that become zero, and are only read before that.
   struct Zeros {
     std::size_t state = 0;
     Op* set = nullptr;
@@ -93,16 +93,16 @@ class Distribution {
 
   // ---- whether, and how
 
-  /// True where all that is added is to be had in any order of the trips; `popped`: or from a tape.
+  /// True where all that is added is to be had in any order of the iterations; `popped`: or from a tape.
   bool available(const Scatter& s, bool popped) const {
     std::vector<const Value*> values;
     for (const Value* v : added(s.neighbours)) values.push_back(v);
-    return in_any_order(
+    return is_rematerialisable(
         std::move(values), [&](const Value* v) { return nest_->inside(v); },
         [&](const Value* v) { return nest_->counts(v); }, [&](const Op& get) { return unchanged(get); },
         popped);
   }
-  /// An element of a state, read before the trip changes it, which no other trip does: as it was before the
+  /// An element of a state, read before the iteration changes it, which no other iteration does: as it was before the
   /// loops.
   bool unchanged(const Op& get) const {
     const Value* v = get.operands[0];
@@ -112,9 +112,9 @@ class Distribution {
       v = nest_->levels[k].loop->operands[v->index];
       if (v->def || v->block != nest_->levels[k - 1].loop->blocks[1]) return false;
     }
-    return nest_->handed_in(uses_, v->index) == inner && as_before_loop(uses_, get, inner, own(get));
+    return nest_->handed_in(uses_, v->index) == inner && reads_loop_entry_value(uses_, get, inner, own(get));
   }
-  /// True where no other trip changes the element that is read, by what changes elements of that tensor.
+  /// True where no other iteration changes the element that is read, by what changes elements of that tensor.
   bool own(const Op& get) const {
     std::vector<const Op*> accesses{&get};
     for (const Value* v = get.operands[0]; v;) {
@@ -127,11 +127,11 @@ class Distribution {
       v = next;
     }
     return std::ranges::all_of(nest_->levels,
-                               [&](const Nest::Level& l) { return apart_by_trip(accesses, l.loop); });
+                               [&](const Nest::Level& l) { return no_loop_carried_dependence(accesses, l.loop); });
   }
 
   /// The zeros that the nest makes, beside other things, in a tensor to which the sums are added behind it,
-  /// and nobody asks for either alone: whoever reads an element reads what was there before the nest, so the
+  /// and nothing uses either alone: whoever reads an element reads what was there before the nest, so the
   /// zeros may come behind it, and there they sink into the sums (scatter_to_gather).
   std::optional<Zeros> zeros_beside(const Scatter& s) const {
     const Op* const outer = nest_->outer();
@@ -159,26 +159,26 @@ class Distribution {
     return {};
   }
 
-  /// True where trips that compute what is added for their neighbours, too, take longer than to keep it.
+  /// True where iterations that compute what is added for their neighbours, too, take longer than to keep it.
   bool costly(const Scatter& s) {
     for (const Neighbours& adds : s.neighbours) {
       Block* const gathered =
           module_.new_block(nest_->outer()->parent->parent, nest_->outer()->parent->function);
       Block* const scattered =
           module_.new_block(nest_->outer()->parent->parent, nest_->outer()->parent->function);
-      ShiftedTrips together = trips(gathered, counters()), apart = trips(scattered, counters());
+      IterationCloner together = iterations(gathered, counters()), apart = iterations(scattered, counters());
       for (const Addition& a : adds) {
-        ShiftedTrips::Shifts back;
+        IterationCloner::Shifts back;
         for (const std::int64_t by : a.by) back.push_back(-by);
         together.at(a.op->operands.back(), back);
-        apart.at(a.op->operands.back(), ShiftedTrips::Shifts(nest_->depth(), 0));
+        apart.at(a.op->operands.back(), IterationCloner::Shifts(nest_->depth(), 0));
       }
       if (price(*gathered) > price(*scattered) + keeping) return true;
     }
     return false;
   }
 
-  /// Leaves to the nest what trips add to the element in the middle, most often their own, and asks whether
+  /// Leaves to the nest what iterations add to the element in the middle, most often their own, and asks whether
   /// arrays for what is added to others are not too small and too many to pay.
   bool keep_neighbours(Scatter& s) const {
     for (Neighbours& adds : s.neighbours) {
@@ -192,7 +192,7 @@ class Distribution {
     }
     constexpr std::int64_t few = 16;
     for (const Nest::Level& l : nest_->levels)
-      if (const auto n = constant_trips(l.loop); n && *n < few) return false;
+      if (const auto n = constant_trip_count(l.loop); n && *n < few) return false;
     return added(s.neighbours).size() <= 2 &&
            std::ranges::all_of(added(s.neighbours), [](const Value* v) { return v->type.is_scalar(); });
   }
@@ -204,20 +204,20 @@ class Distribution {
     for (const Nest::Level& l : nest_->levels) all.push_back(l.loop->blocks[1]->params[l.range.index]);
     return all;
   }
-  ShiftedTrips trips(Block* into, const std::vector<Value*>& numbers) const {
-    std::vector<TripBase> bases;
+  IterationCloner iterations(Block* into, const std::vector<Value*>& numbers) const {
+    std::vector<IterationBase> bases;
     for (std::size_t k = 0; k < nest_->depth(); ++k)
       bases.push_back({nest_->levels[k].loop, nest_->levels[k].range, Offset{numbers[k], 0}});
     return {module_, std::move(bases), into};
   }
 
-  /// A nest over the same trips that does nothing but some of the updates, of values that are computed again
+  /// A nest over the same iterations that does nothing but some of the updates, of values that are computed again
   /// or lie in arrays.
   Value* loops(ir::Builder& b, const std::vector<const Op*>& updates, Value* t,
                std::vector<Value*> numbers = {}) {
     const std::size_t k = numbers.size();
     if (k < nest_->depth()) {
-      const TripRange& range = nest_->levels[k].range;
+      const IterationRange& range = nest_->levels[k].range;
       return over(b, t, written(b, range.first), written(b, range.last),
                   [&](ir::Builder& in, Value* number, Value* array) {
                     std::vector<Value*> all = numbers;
@@ -225,8 +225,8 @@ class Distribution {
                     return loops(in, updates, array, std::move(all));
                   });
     }
-    ShiftedTrips at = trips(b.block(), numbers);
-    const ShiftedTrips::Shifts none(nest_->depth(), 0);
+    IterationCloner at = iterations(b.block(), numbers);
+    const IterationCloner::Shifts none(nest_->depth(), 0);
     for (const Op* update : updates) {
       at.builder().loc = update->loc;
       std::vector<Value*> operands{t};
@@ -248,7 +248,7 @@ class Distribution {
     return t;
   }
 
-  /// Where a trip's value lies in an array that has one for each.
+  /// Where an iteration's value lies in an array that has one for each.
   Value* slot(ir::Builder& b, std::size_t level, Value* number) const {
     const Offset& first = nest_->levels[level].range.first;
     if (!first.base && first.by == 0) return number;
@@ -264,7 +264,7 @@ class Distribution {
     for (const auto& [op, operand] : uses) op->operands[operand] = sum;
   }
 
-  /// An array in which each trip of the nest leaves a value: one more piece of state of all its loops.
+  /// An array in which each iteration of the nest leaves a value: one more piece of state of all its loops.
   Value* array_of(ir::Builder& before, Value* v) {
     const std::size_t depth = nest_->depth();
     const ir::Type type = ir::Type::tensor(v->type.kind(), std::vector<std::int64_t>(depth, ir::dynamic));
@@ -301,7 +301,7 @@ class Distribution {
   Uses uses_;
   const Uses& all_;
   std::optional<Nest> nest_;
-  std::map<const Value*, Value*> arrays_;  ///< in which trips leave values
+  std::map<const Value*, Value*> arrays_;  ///< in which iterations leave values
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lantern/compiler/passes/analysis/offset.hpp"
-#include "lantern/compiler/passes/analysis/versions.hpp"
+#include "lantern/compiler/passes/analysis/def_chain.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 
@@ -41,7 +41,7 @@ class Updates {
   }
 
  private:
-  /// Elements that are read, and tensors that are updated: nobody asks for the uses of anything else.
+  /// Elements that are read, and tensors that are updated: nothing uses the uses of anything else.
   static bool watched(const Value* v) { return v->def && (is_write(*v->def) || v->def->is(Opcode::get_)); }
   void used(const Value* v, Op* by) {
     if (watched(v)) uses_[v].push_back(by);
@@ -83,7 +83,7 @@ class Updates {
   /// True where two accesses certainly are to different elements; what bounds of loops say is asked so many
   /// times at most.
   bool different(const Op& a, const Op& b) {
-    return apart(a, b) || (a.parent->parent && questions_-- > 0 && never_the_same(a, b));
+    return apart(a, b) || (a.parent->parent && questions_-- > 0 && no_alias(a, b));
   }
 
   /// True where the only uses of an update, beside the next one, are reads of the element (`readers`) and of
@@ -149,7 +149,7 @@ class Updates {
     give(users, read, sum->result());
   }
 
-  /// Takes an operation with one result out; `by` stands for that.
+  /// Takes an operation with one result out; `by` represents that.
   void replace(Op* op, Value* by) {
     if (!by->name && !constant(by)) by->name = op->result()->name;
     const std::vector<Op*> users = std::exchange(uses_[op->result()], {});
@@ -161,7 +161,7 @@ class Updates {
 
   void give(const std::vector<Op*>& users, Value* from, Value* to) {
     for (Op* user : users) {
-      // An operation that uses the value twice stands in the list twice.
+      // An operation that uses the value twice is in the list twice.
       if (const auto v = std::ranges::find(user->operands, from); v != user->operands.end()) *v = to;
       used(to, user);
     }
@@ -220,7 +220,7 @@ void forward_stored(Op* loop) {
         forwarded.push_back(op);
         return;
       }
-      if (!apart(*op, *set) && (questions-- <= 0 || !never_the_same(*op, *set))) return;
+      if (!apart(*op, *set) && (questions-- <= 0 || !no_alias(*op, *set))) return;
       set = set->operands[0]->def;
     }
   });

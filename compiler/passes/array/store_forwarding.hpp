@@ -20,7 +20,7 @@ namespace lantern::passes {
 
 void store_forwarding(ir::Module& module);
 
-/// In a loop as staged, before derivatives: what is read of an element that was set before in the same trip
+/// In a loop as staged, before derivatives: what is read of an element that was set before in the same iteration
 /// is what was set. The adjoint does not go by way of the element then, and nothing of it is kept.
 void forward_stored(ir::Op* loop);
 

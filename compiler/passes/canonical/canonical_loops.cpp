@@ -68,7 +68,7 @@ class Loop {
     std::erase_if(head_->ops, [&](const Op* op) { return same.contains(op); });
   }
 
-  /// i + k < n becomes i < max(n, first + k) - k, which is n - k where there is a trip, and does not wrap
+  /// i + k < n becomes i < max(n, first + k) - k, which is n - k where there is an iteration, and does not wrap
   /// where n is less than anything; the same for i - k, for at most, and for what falls. Sizes are not that
   /// small.
   void isolate() {
@@ -131,9 +131,9 @@ class Loop {
     }
   }
 
-  /// A loop that counts down, or by steps, or in 32 bits, counts trips instead, and its number follows from
+  /// A loop that counts down, or by steps, or in 32 bits, counts iterations instead, and its number follows from
   /// theirs.
-  void count_trips() {
+  void count_iterations() {
     Op* const test = decision_->operands[0]->def;
     const bool narrow = test && !test->operands.empty() && test->operands[0]->type == ir::I32;
     const bool reaches = narrow && test->is(Opcode::le_);  // in 64 bits the bound may be one further on
@@ -149,7 +149,7 @@ class Loop {
     Value* const first = start_of(at);
     if (!made_before(first)) return;
 
-    Value *start = nullptr, *trips = nullptr;
+    Value *start = nullptr, *iterations = nullptr;
     in_front([&](ir::Builder& b) {
       start = b.integer(0);
       const auto wide = [&](Value* v) {
@@ -157,11 +157,11 @@ class Loop {
         return narrow ? b.emit(Opcode::cast_, {v}, static_cast<std::int64_t>(ir::Kind::i64)) : v;
       };
       Value *const high = wide(falls ? first : bound), *const low = wide(falls ? bound : first);
-      trips = narrow ? b.emit(Opcode::sub_, {high, low}) : trips_between(b, low, high);
-      if (reaches) trips = b.emit(Opcode::add_, {trips, b.integer(1)});
+      iterations = narrow ? b.emit(Opcode::sub_, {high, low}) : iterations_between(b, low, high);
+      if (reaches) iterations = b.emit(Opcode::add_, {iterations, b.integer(1)});
       if (std::abs(step) == 1) return;
-      trips = b.emit(Opcode::add_, {trips, b.integer(std::abs(step) - 1)});
-      trips = b.emit(Opcode::div_, {trips, b.integer(std::abs(step))});
+      iterations = b.emit(Opcode::add_, {iterations, b.integer(std::abs(step) - 1)});
+      iterations = b.emit(Opcode::div_, {iterations, b.integer(std::abs(step))});
     });
     Value* const count = module_.add_param(head_, ir::I64);
     Value* const body_count = op_->is(Opcode::loop_) ? module_.add_param(body_, ir::I64) : count;
@@ -180,9 +180,9 @@ class Loop {
       end->operands.push_back(b.emit(Opcode::add_, {body_count, b.integer(1)}));
     }
     test->code = Opcode::lt_;
-    test->operands = {count, trips};
+    test->operands = {count, iterations};
 
-    // In the body the number is first + step * trip.
+    // In the body the number is first + step * iteration.
     ir::Builder b = ir::Builder::before(body_->ops.front());
     b.loc = {};
     Value* way =
@@ -199,7 +199,7 @@ class Loop {
  private:
   bool invariant(const Value* v) const { return v->block != head_ || constant(v); }
 
-  /// The operations that lead to the next trip, if each adds the same constant to the number.
+  /// The operations that lead to the next iteration, if each adds the same constant to the number.
   bool find_next(std::size_t at, const Value* number, std::vector<Op*>& again, std::int64_t& step) {
     const auto steps = [&](const Value* v) {
       Op* const op = v->def;
@@ -216,7 +216,7 @@ class Loop {
       again.push_back(end);
       return true;
     }
-    // Only jumps know the continuation: the first, and those of trips.
+    // Only jumps know the continuation: the first, and those of iterations.
     bool all = true;
     ir::walk(body_, [&](Op* op) {
       if (!op->is(Opcode::jump_) || op->operands[0] != op_->result()) return;
@@ -226,7 +226,7 @@ class Loop {
     return all && !again.empty() && uses_.at(op_->result()) == again.size() + 1;
   }
 
-  /// What a piece of state is before the first trip.
+  /// What a piece of state is before the first iteration.
   Value* start_of(std::size_t at) const {
     return op_->is(Opcode::loop_) ? op_->operands[at] : entry_->operands[1 + at];
   }
@@ -263,7 +263,7 @@ void make_canonical(ir::Module& module, const std::vector<Op*>& found, const Use
     loop.move_invariants();
     loop.isolate();
     loop.make_strict();
-    loop.count_trips();
+    loop.count_iterations();
   }
 }
 

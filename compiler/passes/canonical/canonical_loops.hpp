@@ -7,7 +7,7 @@
 //   while (i > m) { ...; i = i - 1 }    n = i - m; t = 0; while (t < n) { i = first - t; ...; t = t + 1 }
 //   while (i < m) { ...; i = i + 2 }    n = (m - i + 1) / 2; ...
 //
-// What a condition computes the same in each trip is computed before the loop: it is evaluated at least once,
+// What a condition computes the same in each iteration is computed before the loop: it is evaluated at least once,
 // where the loop starts, so nothing runs that would not have run, and what fails does so in the same place.
 // (Loop-invariant code motion and induction variables: Aho, Lam, Sethi and Ullman, Compilers, 2nd
 // edition, 9.5 and 9.1.7.) A loop up to the largest integer of all, which never ends, is not told from one

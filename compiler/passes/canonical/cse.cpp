@@ -1,4 +1,4 @@
-// Common subexpressions: a table of what is at hand, scoped by the nesting of blocks.
+// Common subexpressions: a table of what is available, scoped by the nesting of blocks.
 #include <bit>
 #include <string_view>
 #include <vector>
@@ -35,7 +35,7 @@ bool equal(const Op& a, const Op& b) {
          a.operands == b.operands && same_text(a, b) && a.result()->type == b.result()->type;
 }
 
-/// The expressions at hand. The last one added is the first one removed: then a slot that falls empty was
+/// The expressions available. The last one added is the first one removed: then a slot that falls empty was
 /// empty when the others looked for theirs.
 class Table {
  public:
@@ -82,14 +82,14 @@ class Table {
 
 /// A function of its operands and attributes alone.
 bool is_expression(const Op& op) {
-  // Of two that are told apart by their labels each is wanted.
+  // Of two that are distinguished by their labels each is wanted.
   if (ir::has_text(op.code) && !ir::is_einsum(op.code)) return false;
   if (op.is(Opcode::undef_) || op.is(Opcode::closure_) || op.is(Opcode::yield_)) return false;
   if (op.is(Opcode::copy_)) return false;  // for memory of its own
   return ir::info(op.code).effect == ir::Effect::none && op.blocks.empty() && op.results.size() == 1;
 }
 
-/// A tensor of one value that is made outside a loop: each trip that updates it would have to copy it, which
+/// A tensor of one value that is made outside a loop: each iteration that updates it would have to copy it, which
 /// takes longer than making it.
 bool is_cheaper_made(const Op& op, const Op& first) {
   if (!op.result()->type.is_tensor() || !(op.is(Opcode::zeros_like_) || op.is(Opcode::fill_))) return false;

@@ -4,9 +4,9 @@
 // Marking is by component. A result of a branch asks for what both sides yield there, state of a loop for its
 // initial and its next value, a parameter for the arguments of the calls that matter; what only feeds itself
 // is never asked for. The body of a continuation matters once the continuation does. What is done to a tape
-// matters once a value popped from it does: nothing is saved that nobody reads.
+// matters once a value popped from it does: nothing is saved that nothing reads.
 //
-// An operation that nobody needs the value of would still raise where shapes do not fit: a check takes its
+// An operation that nothing needs the value of would still raise where shapes do not fit: a check takes its
 // place. In continuation-passing style, where it cannot be moved out of loops, the operation itself stays for
 // a while.
 #include <algorithm>
@@ -359,7 +359,7 @@ class Sweep {
 
 namespace {
 
-/// Checks in place of operations that nobody needs.
+/// Checks in place of operations that nothing needs.
 bool keep_checks(ir::Module& module, const Liveness& live) {
   bool any = false;
   for (Function* f : module.functions()) {

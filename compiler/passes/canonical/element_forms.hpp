@@ -17,7 +17,7 @@ bool is_small(const ir::Type& type);
 /// How many elements a small tensor has, or 1 for a number.
 std::size_t element_count(const ir::Type& type);
 
-/// How many operations on numbers stand for one on tensors, or nothing where there are none: a shape that is
+/// How many operations on numbers represent one on tensors, or nothing where there are none: a shape that is
 /// not known, an index that is not a constant of the right range, an operation that needs all elements in
 /// memory. `ref_acc` counts as the accumulating operation it names.
 std::optional<std::size_t> element_form_cost(const Op& op);

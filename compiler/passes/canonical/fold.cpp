@@ -110,7 +110,7 @@ class Folding : public Rewriter {
     }
   }
 
-  /// True where both sides give numbers that are at hand. Processors guess which side it will be, and a wrong
+  /// True where both sides give numbers that are available. Processors guess which side it will be, and a wrong
   /// guess costs as much as some twenty additions; a selection costs one. (AND and OR stay: conditions are
   /// what loops and checks ask about.)
   static bool only_chooses(const Op& op) {
@@ -163,7 +163,7 @@ class Folding : public Rewriter {
         return Action::drop;
       }
     }
-    // State that a trip hands on as it got it is what it was before the loop.
+    // State that an iteration hands on as it got it is what it was before the loop.
     for (std::size_t i = 0; i < op->results.size(); ++i) {
       Value *initial = op->operands[i], *next = now(body->yields()[i]);
       if ((next != body->params[i] && next != initial) || !refines(initial->type, op->results[i]->type))
@@ -242,7 +242,7 @@ class Folding : public Rewriter {
     return true;
   }
 
-  /// The value that may stand for the result, or null; the operation itself may become a simpler one.
+  /// The value that may represent the result, or null; the operation itself may become a simpler one.
   Value* rewrite(Op* op) {
     const ir::OpInfo& row = ir::info(op->code);
     bool known = row.elementwise || op->is(Opcode::cast_);
@@ -497,7 +497,7 @@ class Folding : public Rewriter {
     }
     return nullptr;
   }
-  /// The number of rows of a tensor, in front of the operation at hand.
+  /// The number of rows of a tensor, in front of the current operation.
   Value* size_of(Value* t) {
     Op* op = module().new_op(Opcode::dim_, here());
     op->operands = {t};

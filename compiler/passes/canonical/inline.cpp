@@ -122,7 +122,7 @@ bool inline_calls(ir::Module& module) {
   // Each body moves once: a moved function's own calls are met where it has gone.
   for (Function* f : references.reached)
     if (!moved.contains(f)) Inlining(*f, calls).run();
-  // What nobody reaches may call what has moved.
+  // What nothing reaches may call what has moved.
   const std::unordered_set<const Function*> reached(references.reached.begin(), references.reached.end());
   const std::vector<Function*> all = module.functions();
   for (Function* f : all)

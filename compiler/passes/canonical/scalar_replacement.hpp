@@ -13,7 +13,7 @@
 //   r = take x, i : f64[3]               r0 = get x, i, 0, ...
 //   z = add_take y, i, r                 z0 = add_at y, i, 0, r0, ...
 //
-// so that the trips of a loop over rows run in lanes. (Scalar replacement of aggregates:
+// so that the iterations of a loop over rows run in lanes. (Scalar replacement of aggregates:
 // Muchnick, Advanced Compiler Design and Implementation, 1997, 12.2.)
 #pragma once
 

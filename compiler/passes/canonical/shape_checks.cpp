@@ -17,11 +17,11 @@ namespace lantern::passes {
 
 namespace {
 
-/// Where a check stands, and what must hold for its operation to run.
+/// Where a check is, and what must hold for its operation to run.
 struct Place {
   Block* block = nullptr;
   Op* before = nullptr;
-  std::vector<std::pair<Value*, Value*>> guards;  ///< innermost first: the first trip's number, and the bound
+  std::vector<std::pair<Value*, Value*>> guards;  ///< innermost first: the first iteration's number, and the bound
   bool told = true;                               ///< both shapes are known there
 };
 
@@ -146,7 +146,7 @@ bool keep_shape_checks(ir::Function& function, const std::vector<Op*>& ops) {
     Place place;
   };
   std::vector<Check> checks;
-  // Where a check of the same sizes stands already, for the same trips.
+  // Where a check of the same sizes is already, for the same iterations.
   using Number = std::pair<const Value*, std::int64_t>;  // or a constant
   const auto number = [](const Value* v) {
     const Op* c = constant(v);
@@ -164,7 +164,7 @@ bool keep_shape_checks(ir::Function& function, const std::vector<Op*>& ops) {
     for (std::size_t d = 0; d < v->type.dims().size(); ++d) all.push_back(shapes.source(v, d));
     return all;
   };
-  // A check that stands already, and the conditions on the first trips around it.
+  // A check that is already, and the conditions on the first iterations around it.
   const auto note = [&](const Op* check) {
     const Op* same = check->operands[0]->def;
     if (!same || !same->is(Opcode::eq_) || !(same->operands[0]->type == ir::I64)) return;
@@ -176,14 +176,14 @@ bool keep_shape_checks(ir::Function& function, const std::vector<Op*>& ops) {
     };
     Number a = resolved(same->operands[0]), b = resolved(same->operands[1]);
     if (b < a) std::swap(a, b);
-    std::vector<Number> trips;
+    std::vector<Number> iterations;
     for (const Block* block = check->parent;;) {
-      known.emplace(block, trips, a, b);
+      known.emplace(block, iterations, a, b);
       const Op* around = block->parent;
       if (!around || !around->is(Opcode::branch_) || block != around->blocks[0]) break;
       const Op* first = around->operands[0]->def;
       if (!first || !first->is(Opcode::lt_)) break;
-      trips.insert(trips.end(), {number(first->operands[0]), number(first->operands[1])});
+      iterations.insert(iterations.end(), {number(first->operands[0]), number(first->operands[1])});
       block = around->parent;
     }
   };
@@ -200,11 +200,11 @@ bool keep_shape_checks(ir::Function& function, const std::vector<Op*>& ops) {
         Number a = known_size(sizes.a), b = known_size(sizes.b);
         if (a == b) continue;
         Place place = place_of(op, sizes);
-        std::vector<Number> trips;
+        std::vector<Number> iterations;
         for (const auto& [first, bound] : place.guards)
-          trips.insert(trips.end(), {number(first), number(bound)});
+          iterations.insert(iterations.end(), {number(first), number(bound)});
         if (b < a) std::swap(a, b);
-        if (!known.emplace(place.block, std::move(trips), a, b).second) continue;
+        if (!known.emplace(place.block, std::move(iterations), a, b).second) continue;
         Shown shown{shape(op->operands[sizes.a_operand]), shape(op->operands[sizes.b_operand])};
         for (const auto& part : {shown.a, shown.b})
           for (const ir::Size& s : part)

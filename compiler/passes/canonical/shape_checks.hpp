@@ -18,7 +18,7 @@ struct EqualSizes {
 /// Those of which the types alone do not show that they are equal.
 std::vector<EqualSizes> equal_sizes(const Op& op);
 
-/// Puts checks of these sizes before operations nobody needs the values of, which are about to be removed:
+/// Puts checks of these sizes before operations nothing needs the values of, which are about to be removed:
 /// the derivative of a product of vectors, say, does not need the product, but fails where the product does.
 /// In front of counting loops where sizes do not change in them.
 ///

@@ -2,7 +2,7 @@
 //
 // All rewrites are exact: the program computes the same bits (the payload and sign of NaN apart), raises the
 // same errors where results depend on them, and runs the same effects in the same order. A pure operation
-// nobody needs is dropped even if it would have raised, but for shapes that do not fit: a check of these
+// nothing needs is dropped even if it would have raised, but for shapes that do not fit: a check of these
 // stays. A loop is assumed to end.
 //
 // Right in direct style and in continuation-passing style. Must not run after inplace, whose marks hold for

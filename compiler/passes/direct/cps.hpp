@@ -2,7 +2,7 @@
 //
 // User programs are staged in direct style, and so they are compiled: a derivative runs them again under its
 // handler, and it is then that the rest of the program is captured (Lantern paper, 4). This writes the same for a
-// program as it stands, for people to read: what a derivative will see. `unwind` is its inverse.
+// program as it is, for people to read: what a derivative will see. `unwind` is its inverse.
 //
 //   y = branch c {A; yield a} else {B; yield b}; R    k = fun(y) {R}; branch c {A; jump k, a} else {B; jump k, b}
 //   y = loop x while (s) {C; yield c} do (s) {B; yield b}; R

@@ -1,4 +1,4 @@
-// Tail calls of a function to itself as trips of a loop.
+// Tail calls of a function to itself as iterations of a loop.
 #include "lantern/compiler/passes/direct/tail_calls.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class TailCalls {
   }
 
  private:
-  /// What stands before the yield and gives all that is yielded, or null.
+  /// What is before the yield and gives all that is yielded, or null.
   Op* last(Block* block) const {
     if (block->ops.size() < 2) return nullptr;
     Op* op = block->ops[block->ops.size() - 2];
@@ -69,13 +69,13 @@ class TailCalls {
   }
 
   void make_loop() {
-    Block* const trip = f_.body;
+    Block* const iteration = f_.body;
     Block* const outer = module_.new_block(nullptr, &f_);
     ir::Builder b(module_, outer);
     b.loc = f_.loc;
     std::vector<Value*> initial{b.boolean(true)};
     std::vector<std::size_t> changing;
-    const std::vector<Value*> params = std::exchange(trip->params, {});
+    const std::vector<Value*> params = std::exchange(iteration->params, {});
     Renaming inside;
     for (std::size_t i = 0; i < params.size(); ++i) {
       params[i]->block = outer;
@@ -93,21 +93,21 @@ class TailCalls {
     loop->loc = f_.loc;
     loop->operands = initial;
     Block* const test = module_.new_block(loop, &f_);
-    loop->blocks = {test, trip};
-    trip->parent = loop;
+    loop->blocks = {test, iteration};
+    iteration->parent = loop;
     for (const Value* v : initial) {
       module_.add_param(test, v->type);
-      module_.add_param(trip, v->type);
+      module_.add_param(iteration, v->type);
     }
     ir::Builder(module_, test).yield({test->params[0]});
     for (std::size_t k = 0; k < changing.size(); ++k) {
-      trip->params[1 + k]->name = params[changing[k]]->name;
-      inside[params[changing[k]]] = trip->params[1 + k];
+      iteration->params[1 + k]->name = params[changing[k]]->name;
+      inside[params[changing[k]]] = iteration->params[1 + k];
     }
-    ir::replace_uses(trip, inside);
+    ir::replace_uses(iteration, inside);
     const std::size_t values = initial.size();
     // Sides before the branch around them: in the order found, the other way round.
-    for (std::size_t i = tail_.size(); i-- > 0;) end_trip(tail_[i], trip, changing, values);
+    for (std::size_t i = tail_.size(); i-- > 0;) end_iteration(tail_[i], iteration, changing, values);
 
     outer->ops.push_back(loop);
     for (const Value* v : initial) module_.add_result(loop, v->type);
@@ -117,7 +117,7 @@ class TailCalls {
   }
 
   /// Lets a block in tail position yield the next state of the loop.
-  void end_trip(Block* block, const Block* trip, const std::vector<std::size_t>& changing,
+  void end_iteration(Block* block, const Block* iteration, const std::vector<std::size_t>& changing,
                 std::size_t values) {
     Op* op = last(block);
     const std::vector<Value*> yielded = block->yields();
@@ -127,16 +127,16 @@ class TailCalls {
     b.loc = loc;
     if (op && op->is(Opcode::branch_)) {
       op->results.clear();
-      for (std::size_t i = 0; i < values; ++i) module_.add_result(op, trip->params[i]->type);
+      for (std::size_t i = 0; i < values; ++i) module_.add_result(op, iteration->params[i]->type);
       return b.yield(op->results);
     }
     const bool again = is_self_call(op);
     if (again) block->ops.pop_back();
     std::vector<Value*> next{b.boolean(again)};
     for (std::size_t k = 0; k < changing.size(); ++k)
-      next.push_back(again ? op->operands[changing[k]] : trip->params[1 + k]);
+      next.push_back(again ? op->operands[changing[k]] : iteration->params[1 + k]);
     for (std::size_t i = 1 + changing.size(); i < values; ++i)
-      next.push_back(again ? trip->params[i] : yielded[i - 1 - changing.size()]);
+      next.push_back(again ? iteration->params[i] : yielded[i - 1 - changing.size()]);
     b.yield(next);
   }
 

@@ -4,7 +4,7 @@
 //   f(x, n) = going = true; r; while (going) { if (n == 0) { going = false; r = x } else { x = g(x); n = n -
 //   1 } }; r
 //
-// Derivatives of a loop keep what its trips save on tapes and need no stack. Runs before a function is
+// Derivatives of a loop keep what its iterations save on tapes and need no stack. Runs before a function is
 // differentiated.
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace lantern::passes {
 
 /// True where the function was rewritten: it is in direct style, gives scalars, and every call of itself
-/// inside it stands where its results are the function's.
+/// inside it is where its results are the function's.
 bool tail_calls(ir::Function& f);
 
 }  // namespace lantern::passes

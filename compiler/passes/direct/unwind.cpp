@@ -247,7 +247,7 @@ void Unwinder::forward(Region& r, Block* start) {
 
 /// Ends a region's forward part: the values go to its exit.
 void Unwinder::end_forward(Region& r, const std::vector<Value*>& values) {
-  if (r.kind == Region::Kind::trip) return;
+  if (r.kind == Region::Kind::iteration) return;
   if (r.kind == Region::Kind::body) {
     // The trip count is the last of the state.
     std::vector<Value*> next = values;
@@ -351,7 +351,7 @@ Block* Unwinder::forward_loop(Region& r, Segment& s, Op* loop, std::vector<Value
 
 Block* Unwinder::forward_call(Region& r, Segment& s) {
   Op* t = s.block->ops[s.t];
-  Halves& h = halves(t->callee);
+  ForwardBackward& h = halves(t->callee);
   std::vector<Value*> args;
   for (std::size_t i = 0; i + 1 < t->operands.size(); ++i)
     if (!t->operands[i]->type.is_ref()) args.push_back(fwd(t->operands[i]));
@@ -367,17 +367,17 @@ Block* Unwinder::forward_call(Region& r, Segment& s) {
   return kont->def->blocks[0];
 }
 
-Halves& Unwinder::halves(ir::Function* f) {
+ForwardBackward& Unwinder::halves(ir::Function* f) {
   auto& slot = halves_[f];
   if (slot) return *slot;
-  slot = std::make_unique<Halves>();
-  Halves& h = *slot;
+  slot = std::make_unique<ForwardBackward>();
+  ForwardBackward& h = *slot;
   cse(*f);
   std::vector<Value*> params = f->body->params;
   Value* const kont = params.back();
   params.pop_back();
 
-  // A parameter that every recursive call passes on unchanged is at hand for the backward half.
+  // A parameter that every recursive call passes on unchanged is available for the backward half.
   std::vector<bool> unchanged(params.size(), true);
   bool others = false;
   ir::walk(f->body, [&](const Op* op) {

@@ -7,9 +7,9 @@
 //   straight code   F then W in one block; the frame is what is visible
 //   branch + join   F: a branch whose results are the join's parameters (plus the frame of each side);
 //                   then the join's body.        W: the join's, then the mirrored branch
-//   loop            F: a loop that counts its trips and pushes one frame per trip; then the exit's body.
+//   loop            F: a loop that counts its iterations and pushes one frame per iteration; then the exit's body.
 //                   W: the exit's, then a loop that runs as often, pops the frame and passes the adjoint of the
-//                   state on (the callee's cell is this trip's adjoint input; the own cell starts at zero)
+//                   state on (the callee's cell is this iteration's adjoint input; the own cell starts at zero)
 //   function        two functions: fwd leaves its frame on the tape, bwd pops it. What every recursive call
 //                   passes on unchanged is an argument of both and is not saved
 #pragma once

@@ -1,4 +1,4 @@
-// Forward parts that run more than once: without frames where nobody goes back from them, with frames before
+// Forward parts that run more than once: without frames where nothing goes back from them, with frames before
 // their backward part.
 //
 // A call that is marked as a checkpoint runs the function's value alone in the forward part; the backward

@@ -12,11 +12,11 @@ namespace lantern::passes {
 
 namespace {
 
-/// True where no loop surrounds the region: a loop there has its trips' forward and backward parts side by
+/// True where no loop surrounds the region: a loop there has its iterations' forward and backward parts side by
 /// side.
 bool outermost(const Region& r) {
   for (const Region* at = &r; at; at = at->parent)
-    if (at->kind == Region::Kind::body || at->kind == Region::Kind::trip) return false;
+    if (at->kind == Region::Kind::body || at->kind == Region::Kind::iteration) return false;
   return true;
 }
 
@@ -34,7 +34,7 @@ const char* Unwinder::adjoint_name(Value* cell) const {
 }
 
 /// What a backward part consists of belongs to it, also where it brings a forward part up again: that prints
-/// nothing a second time. A trip of a parallel loop keeps its two parts apart.
+/// nothing a second time. An iteration of a parallel loop keeps its two parts separate.
 void Unwinder::mark_backward(Block* first, std::size_t from) {
   std::vector<std::pair<Block*, std::size_t>> todo{{first, from}};
   while (!todo.empty()) {
@@ -161,11 +161,11 @@ void Unwinder::backward_branch(Region& r, Segment& s, const std::vector<Value*>&
   for (Value* c : touched) set_cell(r, c, module_.add_result(op, c->type.content(), adjoint_name(c)));
 }
 
-/// Whether a loop in a trip of a parallel loop is run for its frames alone: what it gives goes nowhere but
-/// into sums that nobody looks at here. Run again, it is run once.
+/// Whether a loop in an iteration of a parallel loop is run for its frames alone: what it gives goes nowhere but
+/// into sums that nothing looks at here. Run again, it is run once.
 bool Unwinder::only_frames(const Region& r, const Segment& s) const {
-  if (r.kind != Region::Kind::trip) return false;
-  bool plain = true;  // frames of its own, of which each is left out or made again with its trip
+  if (r.kind != Region::Kind::iteration) return false;
+  bool plain = true;  // frames of its own, of which each is left out or made again with its iteration
   ir::walk(s.forward->blocks[1], [&](const Op* op) {
     plain &= !op->callee && (!op->is(Opcode::push_) || is_frame(*op)) && !op->is(Opcode::pop_);
   });
@@ -189,7 +189,7 @@ bool Unwinder::only_frames(const Region& r, const Segment& s) const {
 
 void Unwinder::backward_loop(Region& r, Segment& s) {
   const auto count = counted(s.forward);
-  const bool apart = count && separable(s.forward) && may_run_twice(s.forward);
+  const bool apart = count && is_doall_write_only(s.forward) && may_run_twice(s.forward);
   if (apart && outermost(r)) return backward_parallel(r, s, *count);
   Op* t = s.block->ops[s.t];
   Region& body = *s.sides[0];
@@ -199,7 +199,7 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   for (Value* p : params)
     if (p->type.is_ref()) state.push_back(p);
 
-  std::vector<Value*> carried;  // adjoint of the state, then the outer cells that trips touch
+  std::vector<Value*> carried;  // adjoint of the state, then the outer cells that iterations touch
   for (Value* c : state) carried.push_back(cell_or_zero(r, c));
 
   Op* op = module_.new_op(Opcode::loop_, r.bwd);
@@ -207,7 +207,7 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   Block* condition = module_.new_block(op, r.bwd->function);
   body.bwd = module_.new_block(op, r.bwd->function);
   op->blocks = {condition, body.bwd};
-  Value* trips = body.trips = module_.add_param(body.bwd, ir::I64);
+  Value* iterations = body.iterations = module_.add_param(body.bwd, ir::I64);
   std::vector<Value*> incoming;
   for (Value* c : state) incoming.push_back(module_.add_param(body.bwd, c->type.content(), adjoint_name(c)));
   backward(body, incoming);
@@ -216,9 +216,9 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
     return backward_parallel(r, s, *count);
   }
 
-  // What one trip passes on: the count, the adjoint of the state, and the outer cells it touched.
+  // What one iteration passes on: the count, the adjoint of the state, and the outer cells it touched.
   ir::Builder end = into(body.bwd, t->loc);
-  std::vector<Value*> next{end.emit(Opcode::sub_, {trips, end.integer(1)})};
+  std::vector<Value*> next{end.emit(Opcode::sub_, {iterations, end.integer(1)})};
   for (Value* c : state) next.push_back(cell_or_zero(body, c));
   for (Value* c : body.imported) {
     next.push_back(body.cells[c]);
@@ -233,7 +233,7 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   } else if (const auto length = segment_length(r, s.forward)) {
     results = reverse_in_segments(r, s.forward, op, carried, *length);
   } else {
-    carried.insert(carried.begin(), trips_of(r, s.forward));
+    carried.insert(carried.begin(), trip_count_of(r, s.forward));
     results = run_reverse(op, r.bwd, nullptr, carried);
   }
   std::size_t k = 1;
@@ -245,7 +245,7 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
 
 void Unwinder::backward_call(Region& r, Segment& s, const std::vector<Value*>& incoming) {
   Op* t = s.block->ops[s.t];
-  const Halves& h = *halves_.at(t->callee);
+  const ForwardBackward& h = *halves_.at(t->callee);
   std::vector<Value*> operands;
   if (ir::is_checkpointed(*t)) {
     for (std::size_t i = 0; i + 1 < t->operands.size(); ++i)
@@ -284,11 +284,11 @@ void Unwinder::backward_call(Region& r, Segment& s, const std::vector<Value*>& i
 
 Value* Unwinder::bwd(Region& r, Value* original) {
   if (Value* const* known = bwd_.find(original)) return *known;
-  return at(r, in_trip(r, original));
+  return at(r, in_iteration(r, original));
 }
 
-/// The forward part's value. Inside a loop's body the header's values are this trip's, not the final ones.
-Value* Unwinder::in_trip(const Region& r, Value* original) const {
+/// The forward part's value. Inside a loop's body the header's values are this iteration's, not the final ones.
+Value* Unwinder::in_iteration(const Region& r, Value* original) const {
   for (const Region* at_region = &r; at_region; at_region = at_region->parent) {
     const auto own = at_region->own.find(original);
     if (own != at_region->own.end()) return own->second;
@@ -302,14 +302,14 @@ Value* Unwinder::cell(Region& r, Value* c) {
   if (r.declared.contains(c)) return nullptr;
   if (!r.parent) throw InternalError("unwind: a cell out of reach");
   r.imported.push_back(c);
-  if (r.kind == Region::Kind::body || r.kind == Region::Kind::trip) {
+  if (r.kind == Region::Kind::body || r.kind == Region::Kind::iteration) {
     Value* param = module_.add_param(r.bwd, c->type.content(), adjoint_name(c));
     return r.cells[c] = param;
   }
   return r.cells[c] = cell(*r.parent, c);
 }
 
-/// A zero of the shape of a forward value: made from what has that shape and is at hand, if there is such a
+/// A zero of the shape of a forward value: made from what has that shape and is available, if there is such a
 /// tensor.
 Value* Unwinder::zero_like(Region& r, Value* forward_value) {
   if (forward_value->type.is_scalar()) return into(r.bwd, {}).zero_like(forward_value);
@@ -329,7 +329,7 @@ Value* Unwinder::zero(Region& r, Value* c) {
   if (!like) throw InternalError("unwind: a cell without a shape");
   if ((*like)->type.is_scalar()) return into(r.bwd, {}).zero_like(*like);
   if (Value* const* known = bwd_.find(*like)) return into(r.bwd, {}).zero_like(*known);
-  return zero_like(r, in_trip(r, *like));
+  return zero_like(r, in_iteration(r, *like));
 }
 
 Value* Unwinder::cell_or_zero(Region& r, Value* c) {

@@ -1,7 +1,7 @@
-// What the backward part needs of the forward part: at hand, computed again, or saved.
+// What the backward part needs of the forward part: available, computed again, or saved.
 //
 // A value is computed again where that takes less than writing it to a tape and reading it back: indices of
-// counting loops, arithmetic on them, elements of tensors that nobody overwrites, or of those that their loop
+// counting loops, arithmetic on them, elements of tensors that nothing overwrites, or of those that their loop
 // leaves behind as they were read (settled.hpp), a few operations on such.
 #include <algorithm>
 
@@ -25,7 +25,7 @@ constexpr int float_operation = 4, slow_operation = 16, load = 8, load_close = 3
 
 constexpr int never = 1 << 20;
 
-// Trips that do not wait for each other overlap, or run in lanes; memory takes the time it takes.
+// Iterations that do not wait for each other overlap, or run in lanes; memory takes the time it takes.
 constexpr int overlap = 3;
 
 /// True for a tensor of one number throughout: it takes no longer to make than to copy.
@@ -73,7 +73,7 @@ int price(const Op& op) {
   return integer ? 1 : float_operation;
 }
 
-/// True where a loop reads elements of a tensor that are not its trip's own: it is then still needed while
+/// True where a loop reads elements of a tensor that are not its iteration's own: it is then still needed while
 /// the loop changes the state that starts as this tensor, which has to be in memory of its own.
 bool reads_neighbours(const Op* loop, const Value* tensor) {
   bool found = false;
@@ -108,7 +108,7 @@ void Unwinder::note_updates(const Block* block) {
 }
 
 /// True for a tensor that may give its memory to a changed one: it is updated, or handed on to what is.
-bool Unwinder::gives_way(const Value* tensor) const {
+bool Unwinder::may_be_overwritten(const Value* tensor) const {
   std::unordered_set<const Value*> seen{tensor};
   std::vector<const Value*> work{tensor};
   while (!work.empty()) {
@@ -131,7 +131,7 @@ Region* Unwinder::home_of(Value* v) const {
 }
 
 /// True for a value that the backward part of `r` sees as it is: also for what the forward part of a
-/// trip of a parallel loop found in the backward part around it (reach).
+/// iteration of a parallel loop found in the backward part around it (reach).
 bool Unwinder::at_hand(const Region& r, const Value* v) const {
   const auto it = homes_.find(v->block);
   return it == homes_.end() ? ir::visible_from(v, r.bwd) : it->second->visible();
@@ -148,9 +148,9 @@ int Unwinder::cost(const Region& from, Value* v, int budget) const {
   if (home.visible()) return 0;
   if (home.saved.contains(v)) return 0;
   if (!v->type.is_scalar() && !repeats_number(v)) return never;
-  if (v->type.is_scalar() && kept_for_all_trips(from, home)) return save_outside;
+  if (v->type.is_scalar() && kept_for_all_iterations(from, home)) return save_outside;
   if (!v->def) {
-    if (home.kind != Region::Kind::body || !home.bwd || !home.trips || !step_of(home.construct, v->index))
+    if (home.kind != Region::Kind::body || !home.bwd || !home.iterations || !step_of(home.construct, v->index))
       return never;
     return cost(*home.parent, home.construct->operands[v->index], budget);
   }
@@ -161,8 +161,8 @@ int Unwinder::cost(const Region& from, Value* v, int budget) const {
     Value* const x = needed(op, i);
     if (sum > budget) return never;
     if (op.is(Opcode::get_) && x->type.is_tensor()) {
-      if (left_behind(v)) continue;
-      if (gives_way(x)) return never;
+      if (final_version_of(v)) continue;
+      if (may_be_overwritten(x)) return never;
       // A tensor from outside is saved once for all elements that are read here.
       if (saved_outside(home, x)) continue;
     }
@@ -171,15 +171,15 @@ int Unwinder::cost(const Region& from, Value* v, int budget) const {
   return sum > budget ? never : sum;
 }
 
-/// The tensor at hand in which the backward part finds an element that the forward part has read, or null.
-Value* Unwinder::left_behind(const Value* element) const {
+/// The available tensor in which the backward part finds an element that the forward part has read, or null.
+Value* Unwinder::final_version_of(const Value* element) const {
   if (!element->def || !element->def->is(Opcode::get_)) return nullptr;
   const auto [it, added] = left_behind_.try_emplace(element, nullptr);
   if (added)
-    if (Value* const tensor = settled(*element->def)) {
+    if (Value* const tensor = reaching_definition(*element->def)) {
       const auto home = homes_.find(tensor->block);
       const bool stays = home != homes_.end() && home->second->visible() &&
-                         (!gives_way(tensor) || may_be_copied(*home->second, tensor));
+                         (!may_be_overwritten(tensor) || may_be_copied(*home->second, tensor));
       if (stays) it->second = tensor;
     }
   return it->second;
@@ -192,8 +192,8 @@ bool Unwinder::may_be_copied(const Region& home, const Value* tensor) const {
   return tensor->def ? tensor->def->is(Opcode::fill_) : &unit_ == module_.entry;
 }
 
-/// True where a value of a region can be saved there, once for all trips of a loop around `inner`.
-bool Unwinder::kept_for_all_trips(const Region& inner, const Region& home) {
+/// True where a value of a region can be saved there, once for all iterations of a loop around `inner`.
+bool Unwinder::kept_for_all_iterations(const Region& inner, const Region& home) {
   bool loop_between = false;
   const Region* r = &inner;
   for (; r && r != &home; r = r->parent) loop_between |= r->kind == Region::Kind::body && r->bwd;
@@ -207,21 +207,21 @@ bool Unwinder::saved_outside(const Region& inner, const Value* x) const {
          it->second->bwd;
 }
 
-/// Whether running the trips of a loop again in the backward part takes less than what their frames,
+/// Whether running the iterations of a loop again in the backward part takes less than what their frames,
 /// which are known by now, take to be written and read. What is run again must be arithmetic and elements of
-/// tensors that stay in memory anyway: then no trip keeps anything, and trips need not run from last to
+/// tensors that stay in memory anyway: then no iteration keeps anything, and iterations need not run from last to
 /// first.
 bool Unwinder::cheaper_again(const Segment& s) const {
-  constexpr int inner_trips = 8;
+  constexpr int inner_iterations = 8;
   const Op* const loop = s.forward;
-  std::unordered_map<const Block*, std::int64_t> often{{loop->blocks[1], 1}};  // in a trip
+  std::unordered_map<const Block*, std::int64_t> often{{loop->blocks[1], 1}};  // in an iteration
   std::vector<const Value*> work;
   std::int64_t frames = 0, again = 0;
   std::unordered_set<const Value*> read;  // tensors whose elements are fetched again
   bool simple = true;
   ir::walk(loop->blocks[1], [&](const Op* op) {
     const std::int64_t times = often.at(op->parent);
-    for (const Block* b : op->blocks) often[b] = op->is(Opcode::loop_) ? times * inner_trips : times;
+    for (const Block* b : op->blocks) often[b] = op->is(Opcode::loop_) ? times * inner_iterations : times;
     simple &= !op->callee;
     if (!op->is(Opcode::push_)) return;
     simple &= is_frame(*op) && op->operands[0]->type.is_scalar();
@@ -253,14 +253,14 @@ bool Unwinder::cheaper_again(const Segment& s) const {
       need(owner->operands[0]);
       for (Block* side : owner->blocks) need(side->yields()[v->index]);
     } else {
-      // Of what one trip reads of a tensor most lies close by.
+      // Of what one iteration reads of a tensor most lies close by.
       const bool close = owner->is(Opcode::get_) && !read.insert(owner->operands[0]).second;
       again += times->second * (close ? load_close : price(*owner));
       if (owner->is(Opcode::dim_)) continue;
       for (const Value* x : owner->operands) {
         if (x->type.is_tensor() && !often.contains(x->block) && !stays(x)) {
           // Instead of giving its memory to another it is copied, if that is in proportion.
-          if (!owner->is(Opcode::get_) || !(swept(*owner) || part_read(*owner, loop))) return false;
+          if (!owner->is(Opcode::get_) || !(covers_tensor(*owner) || part_read(*owner, loop))) return false;
           if (!seen.contains(x)) again += load + save_float;
         }
         need(x);
@@ -271,18 +271,18 @@ bool Unwinder::cheaper_again(const Segment& s) const {
 }
 
 /// True for a tensor of the forward part that is in memory, as it is, when the backward part runs; or may be
-/// at no cost, because nobody changes it.
+/// at no cost, because nothing changes it.
 bool Unwinder::stays(const Value* tensor) const {
   const auto it = homes_.find(tensor->block);
   if (it == homes_.end()) return false;
   return it->second->visible() || it->second->saved.contains(const_cast<Value*>(tensor)) ||
-         !gives_way(tensor);
+         !may_be_overwritten(tensor);
 }
 
 /// True for an element of a tensor whose indices are those of loops over the tensor's whole dimensions, but
 /// for a few elements at their ends, as far as can be seen: then to copy the tensor takes no longer than the
 /// loops.
-bool Unwinder::swept(const Op& get) {
+bool Unwinder::covers_tensor(const Op& get) {
   const auto origin = [](const Value* v) {
     for (int steps = 0; steps < 64; ++steps) {
       const Op* const op = v->def ? v->def : v->block->parent;
@@ -368,7 +368,7 @@ Value* Unwinder::compared_number(const Region& home, const Value* v) const {
   return around && branches >= few_branches ? number : nullptr;
 }
 
-/// What stands for a value of the region's forward part, made at the start of its backward part: at the end,
+/// What represents a value of the region's forward part, made at the start of its backward part: at the end,
 /// then moved behind what the start of the block holds already.
 Value* Unwinder::made_again(Region& home, Value* v, const std::function<Value*()>& make) {
   Block* const block = home.bwd;
@@ -397,13 +397,13 @@ Value* Unwinder::derive(Region& home, Value* v) {
     return c->result();
   };
   if (!v->def) {
-    // The state of a loop that counts: first + step * (trips before this one).
+    // The state of a loop that counts: first + step * (iterations before this one).
     const std::int64_t step = *step_of(home.construct, v->index);
     Value* const first = home.construct->operands[v->index];
     Value* const start = first->def && first->def->is(Opcode::constant_) ? nullptr : at(*home.parent, first);
     return emit([&] {
       ir::Builder b = into(block, home.construct->loc);
-      Value* const before = b.emit(Opcode::sub_, {home.trips, b.integer(1)});
+      Value* const before = b.emit(Opcode::sub_, {home.iterations, b.integer(1)});
       Value* const out = stepped(b, start ? start : constant(first), step, before);
       out->name = v->name;
       return out;
@@ -411,7 +411,7 @@ Value* Unwinder::derive(Region& home, Value* v) {
   }
   const Op& op = *v->def;
   std::vector<Value*> operands;
-  Value* const tensor = left_behind(v);
+  Value* const tensor = final_version_of(v);
   for (std::size_t i = 0; i < op.operands.size(); ++i) {
     Value* const x = needed(op, i);
     operands.push_back(tensor && x->type.is_tensor() ? tensor : here(x));
@@ -472,7 +472,7 @@ Value* Unwinder::save(Region& home, Value* v) {
     return home.saved[v] = at(*home.parent, result);
   }
   // Pushed at the end of the forward part, popped at the start of the backward part: last in, first out.
-  // A tape of its own for each value: as many entries as trips or calls, all of one type.
+  // A tape of its own for each value: as many entries as iterations or calls, all of one type.
   const std::int64_t tape = module_.new_tape();
   frames_.insert(tape);
   Op* push = module_.new_op(Opcode::push_, home.fwd);
@@ -503,7 +503,7 @@ void Unwinder::settle(Region& home) {
   for (Op* pop : pops) {
     Value* const v = (*push_of(pop))->operands[0];
     if (!v->def || (v->type.is_tensor() && !repeats_number(v))) continue;
-    // Which way the trip went is said by the same bits, not by a sum that may be rounded otherwise here.
+    // Which way the iteration went is said by the same bits, not by a sum that may be rounded otherwise here.
     if (!v->type.is_float_element() && !std::ranges::all_of(v->def->operands, [&](Value* x) {
           const auto it = homes_.find(x->block);
           return x->type.is_integer() || constant(x) || it == homes_.end() || it->second != &home ||
@@ -532,7 +532,7 @@ void Unwinder::settle(Region& home) {
 }
 
 /// How often a loop of the forward part ran, for its mirror in the backward part of `r`.
-Value* Unwinder::trips_of(Region& r, const Op* loop) {
+Value* Unwinder::trip_count_of(Region& r, const Op* loop) {
   const auto count = counted(loop);
   if (!count) return at(r, loop->results.back());
   Value* const first = loop->operands[count->index];
@@ -541,7 +541,7 @@ Value* Unwinder::trips_of(Region& r, const Op* loop) {
   Value* const lo = at(r, first);
   Value* const hi = at(r, count->bound);
   ir::Builder b = into(r.bwd, loop->loc);
-  return trips_between(b, lo, hi);
+  return iterations_between(b, lo, hi);
 }
 
 }  // namespace lantern::passes

@@ -1,14 +1,14 @@
-// Loops whose trips do not depend on each other: the backward part of a trip follows its forward part at
+// Loops whose iterations do not depend on each other: the backward part of an iteration follows its forward part at
 // once.
 //
-// Where a loop only adds up, or fills elements that belong to its trip, the adjoint of what it adds to is
-// known before it starts, and the order of its trips does not matter. Its backward part is then one loop that
-// computes a trip again and differentiates it: nothing is kept from trip to trip, and what the trip needs
-// stays in registers or in memory that every trip uses again. Where nobody needs the value of the loop, its
-// forward part is dead and each trip is computed once.
+// Where a loop only adds up, or fills elements that belong to its iteration, the adjoint of what it adds to is
+// known before it starts, and the order of its iterations does not matter. Its backward part is then one loop that
+// computes an iteration again and differentiates it: nothing is kept from iteration to iteration, and what the iteration needs
+// stays in registers or in memory that every iteration uses again. Where nothing needs the value of the loop, its
+// forward part is dead and each iteration is computed once.
 //
 // A loop inside a loop that leaves frames does the same where that takes less than frames of its own
-// (cheaper_again): then the outer loop's frames keep the tensors that its trips read.
+// (cheaper_again): then the outer loop's frames keep the tensors that its iterations read.
 #include <algorithm>
 #include <set>
 
@@ -27,7 +27,7 @@ bool inside(const Region& inner, const Region& outer) {
 
 }  // namespace
 
-/// The forward part of such a trip stands in the backward part: what it uses from outside has to be at hand
+/// The forward part of such an iteration is in the backward part: what it uses from outside has to be available
 /// there, whole or in part.
 void Unwinder::reach(Region& body, const Parts& parts) {
   std::unordered_map<Value*, Value*> reached;
@@ -60,7 +60,7 @@ void Unwinder::reach(Region& body, const Parts& parts) {
   body.bwd->ops.insert(body.bwd->ops.begin(), constants.begin(), constants.end());
 }
 
-/// Whether a trip may run twice: of an inner derivative it holds nothing or all. What a part of one pushes is
+/// Whether an iteration may run twice: of an inner derivative it holds nothing or all. What a part of one pushes is
 /// popped elsewhere, so it must run once.
 bool Unwinder::may_run_twice(const Op* loop) const {
   std::vector<const Block*> todo(loop->blocks.begin(), loop->blocks.end());
@@ -83,7 +83,7 @@ bool Unwinder::may_run_twice(const Op* loop) const {
 void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count) {
   Op* const t = s.block->ops[s.t];
   Op* const forward_op = s.forward;
-  // Nobody goes back from the trips of the forward part: what they call leaves no frames.
+  // Nothing goes back from the iterations of the forward part: what they call leaves no frames.
   for (Block* b : forward_op->blocks)
     ir::walk(b, [&](Op* op) {
       if (op->callee && forward_halves_.contains(op->callee)) op->callee = value_of(op->callee);
@@ -118,9 +118,9 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
   std::vector<Value*> incoming;
   for (Value* c : state) incoming.push_back(module_.add_param(block, c->type.content(), adjoint_name(c)));
 
-  // The trip's forward part. Names of the header mean this trip's values inside, the final state afterwards;
+  // The iteration's forward part. Names of the header mean this iteration's values inside, the final state afterwards;
   // so do those of the headers around it.
-  Region body(Region::Kind::trip, &r, block);
+  Region body(Region::Kind::iteration, &r, block);
   body.bwd = block;
   body.exit = s.continuation->result();
   homes_[block] = &body;

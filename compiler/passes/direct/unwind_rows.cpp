@@ -1,4 +1,4 @@
-// Elements that all trips of a loop read alike, of a tensor that goes on changing: kept once for the loop.
+// Elements that all iterations of a loop read, of a tensor that goes on changing: kept once for the loop.
 //
 //   for k                                   for k
 //     for i                                   row = { a[k n + j] for all j }              kept once for each
@@ -9,30 +9,30 @@
 //
 // (Elimination with pivots, Gauss-Jordan, shortest ways over all nodes.) What the loop over i reads it does
 // not write, but a later k may: the backward part does not find it in the tensor (settled.hpp), and a frame
-// of each trip of j would hold it once for each i. The forward part goes on reading the tensor.
+// of each iteration of j would hold it once for each i. The forward part goes on reading the tensor.
 //
 // And of an array that gives its memory to another one, between which elements a parallel loop reads it:
 // those are kept where the loop runs again in the backward part, not the whole array, which may be longer.
 #include <algorithm>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
-#include "lantern/compiler/passes/analysis/versions.hpp"
-#include "lantern/compiler/passes/analysis/volume.hpp"
+#include "lantern/compiler/passes/analysis/def_chain.hpp"
+#include "lantern/compiler/passes/analysis/instance_count.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
 
 namespace lantern::passes {
 
 namespace {
 
-/// What a loop starts with as the tensor that an access inside reads, if no trip changes the element before
+/// What a loop starts with as the tensor that an access inside reads, if no iteration changes the element before
 /// it is read; else null.
 Value* unchanged_in(const Op* loop, const Op& get) {
   for (std::size_t s = 0; s < loop->operands.size(); ++s) {
     if (!loop->operands[s]->type.is_tensor()) continue;
-    Versions versions;
+    DefChain versions;
     if (!versions.carried(loop, s) || !versions.values.contains(get.operands[0])) continue;
     const bool unchanged = std::ranges::all_of(
-        versions.writes, [&](const Op* write) { return misses(get, *write, loop, Trip::earlier); });
+        versions.writes, [&](const Op* write) { return is_independent_of(get, *write, loop, Iteration::earlier); });
     return unchanged ? loop->operands[s] : nullptr;
   }
   return nullptr;
@@ -45,7 +45,7 @@ bool asks_only(const IndexForm& index, const Op* loop, const Counter* inner) {
   });
 }
 
-/// Whether each trip of a loop reads another element: there are no more of these than the tensor has.
+/// Whether each iteration of a loop reads another element: there are no more of these than the tensor has.
 bool each_another(const std::vector<IndexForm>& indices, const Value* counter, const Op& get) {
   bool another = false;
   for (const IndexForm& index : indices) {
@@ -58,17 +58,17 @@ bool each_another(const std::vector<IndexForm>& indices, const Value* counter, c
 
 }  // namespace
 
-/// The loops around an element's reading of which the outermost reads it alike in all trips, and the one
+/// The loops around an element's reading of which the outermost reads it alike in all iterations, and the one
 /// inside that one which says which element it is, if any does.
-std::optional<Unwinder::AlikeReads> Unwinder::alike_reads(Region& home, const Op& get) const {
+std::optional<Unwinder::LoopInvariantReads> Unwinder::loop_invariant_reads(Region& home, const Op& get) const {
   std::vector<IndexForm> indices;
   for (std::size_t d = 1; d < get.operands.size(); ++d) indices.push_back(index_form(get.operands[d]));
-  std::optional<AlikeReads> found;
+  std::optional<LoopInvariantReads> found;
   Region* row = nullptr;
   std::optional<Counter> inner;
   for (Region* r = &home; r; r = r->parent) {
     if (r->kind == Region::Kind::side) continue;
-    if (r->kind != Region::Kind::body || !r->bwd || !r->trips) break;
+    if (r->kind != Region::Kind::body || !r->bwd || !r->iterations) break;
     const Op* const loop = r->construct;
     const auto counter = counter_of(loop);
     const bool asked = counter && std::ranges::any_of(indices, [&](const IndexForm& f) {
@@ -85,12 +85,12 @@ std::optional<Unwinder::AlikeReads> Unwinder::alike_reads(Region& home, const Op
     if (by && !(made_outside(by->first, loop->blocks[1]) && made_outside(by->last, loop->blocks[1]))) break;
     Value* const tensor = unchanged_in(loop, get);
     if (!tensor) break;
-    found = AlikeReads{r, row, tensor};
+    found = LoopInvariantReads{r, row, tensor};
   }
   return found;
 }
 
-/// An array of what is read in `n` trips; or the last of that, where `first` is a number.
+/// An array of what is read in `n` iterations; or the last of that, where `first` is a number.
 Value* Unwinder::collected(ir::Builder& b, Value* first, Value* n,
                            const std::function<Value*(ir::Builder&, Value*)>& read) {
   const bool array = first->type.is_tensor();
@@ -111,19 +111,19 @@ Value* Unwinder::new_array(ir::Builder& b, ir::Kind kind, Value* n) {
   return b.op(Opcode::fill_, {nothing, n}, {ir::Type::tensor(kind, {ir::dynamic})})->result();
 }
 
-/// For an element that all trips of a loop around `home` read alike: where it is kept once for all of them.
+/// For an element that all iterations of a loop around `home` read: where it is kept once for all of them.
 /// Null where there is no such loop.
 Value* Unwinder::kept_alike(Region& home, Value* v) {
   if (!v->def || !v->def->is(Opcode::get_)) return nullptr;
   const Op& get = *v->def;
-  const auto alike = alike_reads(home, get);
+  const auto alike = loop_invariant_reads(home, get);
   if (!alike || !alike->loop->parent || alike->loop->parent->visible()) return nullptr;
   Op* const loop = alike->loop->construct;
   const auto counter = counter_of(loop);
   const auto inner = alike->row ? counter_of(alike->row->construct) : std::nullopt;
   if (!counter) return nullptr;
 
-  // In front of the loop, if that has a trip: one element, or a row of them. An element that no trip reads,
+  // In front of the loop, if that has an iteration: one element, or a row of them. An element that no iteration reads,
   // because a branch is not taken, may lie outside.
   Value* kept = nullptr;
   in_front_of(loop, loop->parent, [&] {
@@ -134,19 +134,19 @@ Value* Unwinder::kept_alike(Region& home, Value* v) {
       sizes.push_back(b.emit(Opcode::dim_, {alike->tensor}, static_cast<std::int64_t>(d)));
     Value* most = sizes[0];
     for (std::size_t d = 1; d < rank; ++d) most = b.emit(Opcode::mul_, {most, sizes[d]});
-    const auto trips_of = [&](const Counter& c) { return written(b, c.last - c.first + IndexForm(1)); };
-    Value* const wanted = inner ? trips_of(*inner) : b.integer(1);
-    Value* const runs = b.emit(Opcode::lt_, {b.integer(0), trips_of(*counter)});
+    const auto trip_count_of = [&](const Counter& c) { return written(b, c.last - c.first + IndexForm(1)); };
+    Value* const wanted = inner ? trip_count_of(*inner) : b.integer(1);
+    Value* const runs = b.emit(Opcode::lt_, {b.integer(0), trip_count_of(*counter)});
     Value* const n = b.emit(Opcode::select_, {runs, b.emit(Opcode::imin_, {wanted, most}), b.integer(0)});
     Value* const first = inner ? new_array(b, v->type.element(), b.emit(Opcode::imax_, {n, b.integer(0)}))
                                : b.op(Opcode::undef_, {}, {v->type})->result();
-    kept = collected(b, first, n, [&](ir::Builder& c, Value* trip) {
+    kept = collected(b, first, n, [&](ir::Builder& c, Value* iteration) {
       std::vector<Value*> access{alike->tensor};
       for (std::size_t d = 0; d < rank; ++d) {
         IndexForm index = index_form(get.operands[d + 1]);
         if (inner)
           index = index.with(inner->index, (inner->step > 0 ? inner->first : inner->last) +
-                                               IndexForm(inner->step) * IndexForm::of(trip));
+                                               IndexForm(inner->step) * IndexForm::of(iteration));
         Value* const last = c.emit(Opcode::sub_, {sizes[d], c.integer(1)});
         access.push_back(
             c.emit(Opcode::imax_, {c.emit(Opcode::imin_, {written(c, index), last}), c.integer(0)}));
@@ -161,12 +161,12 @@ Value* Unwinder::kept_alike(Region& home, Value* v) {
   if (!inner) return home.saved[v] = there;
   return made_again(home, v, [&] {
     ir::Builder b = into(home.bwd, get.loc);
-    Value* const trip = b.emit(Opcode::sub_, {alike->row->trips, b.integer(1)});
-    return b.op(Opcode::get_, {there, trip}, {v->type})->result();
+    Value* const iteration = b.emit(Opcode::sub_, {alike->row->iterations, b.integer(1)});
+    return b.op(Opcode::get_, {there, iteration}, {v->type})->result();
   });
 }
 
-/// Between which of its elements a loop reads an array, where those are about as many as its trips.
+/// Between which of its elements a loop reads an array, where those are about as many as its iterations.
 std::optional<IndexRange> Unwinder::part_read(const Op& get, const Op* loop) {
   constexpr std::int64_t few = 16;  // numbers are kept as easily
   if (get.operands[0]->type.rank() != 1) return {};
@@ -177,7 +177,7 @@ std::optional<IndexRange> Unwinder::part_read(const Op& get, const Op* loop) {
 }
 
 /// What a parallel loop reads of arrays that give way to others, and are not read from end to end as far as
-/// can be seen: kept in front of the loop, and at hand in the backward part around it.
+/// can be seen: kept in front of the loop, and available in the backward part around it.
 Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop) {
   struct Needs {
     std::vector<IndexRange> ranges;
@@ -191,7 +191,7 @@ Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop) {
     if (made_in(array, loop->blocks[1]) || stays(array)) return;
     const auto [it, added] = all.try_emplace(array);
     if (added) order.push_back(array);
-    it->second.whole &= swept(*op);
+    it->second.whole &= covers_tensor(*op);
     const auto range = part_read(*op, loop);
     it->second.known &= range.has_value();
     if (range) it->second.ranges.push_back(*range);
@@ -213,8 +213,8 @@ Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop) {
       end = b.emit(Opcode::imin_, {end, b.emit(Opcode::dim_, {array}, 0)});
       Value* const n = b.emit(Opcode::imax_, {b.emit(Opcode::sub_, {end, first}), b.integer(0)});
       const ir::Kind kind = array->type.element();
-      kept = collected(b, new_array(b, kind, n), n, [&](ir::Builder& c, Value* trip) {
-        return c.op(Opcode::get_, {array, c.emit(Opcode::add_, {first, trip})}, {ir::Type(kind)})->result();
+      kept = collected(b, new_array(b, kind, n), n, [&](ir::Builder& c, Value* iteration) {
+        return c.op(Opcode::get_, {array, c.emit(Opcode::add_, {first, iteration})}, {ir::Type(kind)})->result();
       });
       kept->name = array->name;
     });

@@ -1,14 +1,14 @@
-// Loops whose reverse does not keep the frames of all trips: states at some trips are kept instead, and
-// stretches of trips run again from a state, this time leaving frames, right before their backward part.
+// Loops whose reverse does not keep the frames of all iterations: states at some iterations are kept instead, and
+// stretches of iterations run again from a state, this time leaving frames, right before their backward part.
 //
 // With a bound on memory (LoopMemory) the states are placed as revolve does (Griewank and Walther, "Algorithm
-// 799: revolve", ACM TOMS 26, 2000): a stretch of `leaf` trips is run with frames; with c free places and u
+// 799: revolve", ACM TOMS 26, 2000): a stretch of `leaf` iterations is run with frames; with c free places and u
 // leaves to cover, the next state is taken after C(c + r - 1, c) leaves, r being the least number of
 // repetitions that covers u <= C(c + r, c). The order is not laid down beforehand: the backward part looks at
 // the last state kept, and either its stretch is a leaf, or another state is placed behind it, or, with no
 // place free, the last leaf before the end is reached by running from it.
 //
-// Where the number of trips shows only at the end, the forward part keeps a state every so many trips, and,
+// Where the number of iterations shows only at the end, the forward part keeps a state every so many iterations, and,
 // when all places are taken, gives up every second one and doubles the distance (Stumm and Walther, "New
 // algorithms for optimal online checkpointing", SIAM J. Sci. Comput. 32, 2010, for the idea; the thinning
 // here is the plain one).
@@ -27,7 +27,7 @@ namespace lantern::passes {
 namespace {
 
 // Frames of a segment stay in the second-level cache; frames beyond the last-level cache are slower than
-// running the trips a second time.
+// running the iterations a second time.
 constexpr std::int64_t segment_bytes = 1 << 18, long_bytes = 1 << 24;
 constexpr std::size_t largest_body = 200;
 constexpr std::int64_t page = 4096;
@@ -89,7 +89,7 @@ std::vector<bool> needed_state(const Op* loop) {
 
 // ---- what is kept
 
-/// The tapes of the states, one for each component that does not follow from the number of the trip.
+/// The tapes of the states, one for each component that does not follow from the number of the iteration.
 Unwinder::Snapshots Unwinder::snapshots_of(const Op* loop) {
   Snapshots all;
   const std::vector<bool> needed = needed_state(loop);
@@ -117,14 +117,14 @@ Value* Unwinder::pop(ir::Builder& b, std::int64_t tape, const ir::Type& type) {
   return op->result();
 }
 
-/// Keeps a state; `state` ends with the number of trips so far.
+/// Keeps a state; `state` ends with the number of iterations so far.
 void Unwinder::push_state(ir::Builder& b, const Snapshots& snapshots, const std::vector<Value*>& state) {
   for (std::size_t j = 0; j < snapshots.state.size(); ++j)
     push(b, snapshots.tapes[j], state[snapshots.state[j]]);
   push(b, snapshots.position, state.back());
 }
 
-/// The last state kept. `first`: the state before the first trip, of which integers that count are wanted.
+/// The last state kept. `first`: the state before the first iteration, of which integers that count are wanted.
 std::vector<Value*> Unwinder::pop_state(ir::Builder& b, const Snapshots& snapshots, const Op* loop,
                                         const std::vector<Value*>& first, Value* position) {
   std::vector<Value*> state(loop->results.size(), nullptr);
@@ -157,7 +157,7 @@ bool is_unknown(const Value* v) {
   return v->def && v->def->is(Opcode::undef_);
 }
 
-/// Of state that has no value to begin with nothing is needed: neither is what a trip makes of it, and of
+/// Of state that has no value to begin with nothing is needed: neither is what an iteration makes of it, and of
 /// that alone.
 void drop_unknown_state(Op* loop) {
   Block* const body = loop->blocks[1];
@@ -191,7 +191,7 @@ void drop_unknown_state(Op* loop) {
 
 }  // namespace
 
-/// Copies a loop of the forward part, to run from `initial`. It ends at trip `until` (null: never), and by
+/// Copies a loop of the forward part, to run from `initial`. It ends at iteration `until` (null: never), and by
 /// its own condition where that is asked for.
 Op* Unwinder::copy_loop(const Op* loop, Block* to, const std::vector<Value*>& initial, Frames frames,
                         Value* until, bool own_condition) {
@@ -219,7 +219,7 @@ Op* Unwinder::copy_loop(const Op* loop, Block* to, const std::vector<Value*>& in
   return copy;
 }
 
-/// A forward part that stands in the backward part of `r`: what it uses from outside has to be at hand there.
+/// A forward part that is in the backward part of `r`: what it uses from outside has to be available there.
 void Unwinder::bring(Region& r, Op* construct) {
   std::unordered_map<Value*, Value*> brought;
   for (Block* block : construct->blocks)
@@ -257,20 +257,20 @@ std::optional<std::int64_t> Unwinder::segment_length(Region& r, const Op* loop) 
   for (std::size_t i = 0; i < needed.size(); ++i)
     if (needed[i] && !loop->results[i]->type.is_scalar()) return {};
   // A loop that is known to be short has one segment.
-  if (const auto trips = most_trips(loop); trips && *trips <= long_bytes / bytes) return {};
+  if (const auto iterations = most_iterations(loop); iterations && *iterations <= long_bytes / bytes) return {};
   return std::max<std::int64_t>(segment_bytes / bytes, 16);
 }
 
-/// Cuts a long loop into segments; gives the values that `reverse`, a loop over the trips from last to first,
+/// Cuts a long loop into segments; gives the values that `reverse`, a loop over the iterations from last to first,
 /// starts from and ends with, its count apart.
 std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* reverse,
                                                   const std::vector<Value*>& carried, std::int64_t length) {
   const CountedLoop count = *counted(loop);
-  Value* const trips = trips_of(r, loop);
+  Value* const iterations = trip_count_of(r, loop);
   remark("unwind", loop->loc,
          "up to " + std::to_string(length * (long_bytes / segment_bytes)) +
-             " trips stay on the tape; of a longer loop the state at every " + std::to_string(length) +
-             "th trip is kept, and the trips are computed again from there");
+             " iterations stay on the tape; of a longer loop the state at every " + std::to_string(length) +
+             "th iteration is kept, and the iterations are computed again from there");
   std::vector<Value*> first(loop->operands.size(), nullptr);
   for (std::size_t i = 0; i + 1 < first.size(); ++i)
     if (step_of(loop, i)) first[i] = at(r, loop->operands[i]);
@@ -286,7 +286,7 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
     ir::Builder b = into(r.fwd, loop->loc);
     Value* bound = count.bound;
     if (const Op* c = constant(bound)) bound = b.integer(c->integer);
-    Value* const n = trips_between(b, loop->operands[count.index], bound);
+    Value* const n = iterations_between(b, loop->operands[count.index], bound);
     Value* const segment = segment_of(b, n);
     loop->operands = emit_loop(
         b, loop->operands,
@@ -303,8 +303,8 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
 
   // Backward: from the last segment to the first, each but the last run again.
   ir::Builder b = into(r.bwd, loop->loc);
-  Value* const segment = segment_of(b, trips);
-  std::vector<Value*> initial{trips};
+  Value* const segment = segment_of(b, iterations);
+  std::vector<Value*> initial{iterations};
   initial.insert(initial.end(), carried.begin(), carried.end());
   return emit_loop(
       b, initial,
@@ -315,7 +315,7 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
         Value* const end = state[0];
         Value* const before = c.emit(Opcode::sub_, {end, c.integer(1)});
         Value* const start = c.emit(Opcode::mul_, {c.emit(Opcode::div_, {before, segment}), segment});
-        Op* again = c.branch(c.emit(Opcode::lt_, {end, trips}), {});
+        Op* again = c.branch(c.emit(Opcode::lt_, {end, iterations}), {});
         ir::Builder then = into(again->blocks[0], loop->loc);
         Op* copy = copy_loop(loop, again->blocks[0], pop_state(then, snapshots, loop, first, start),
                              Frames::kept, end, false);
@@ -330,20 +330,20 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
 
 // ---- loops under a bound
 
-/// What a trip with this body puts on the tape: loops inside that count to a constant are known, of other
+/// What an iteration with this body puts on the tape: loops inside that count to a constant are known, of other
 /// loops and of functions only that they save at all.
-Unwinder::TripSaves Unwinder::saves_of(const Block* body) const {
-  TripSaves sum;
+Unwinder::IterationSaves Unwinder::saves_of(const Block* body) const {
+  IterationSaves sum;
   for (const Op* op : body->ops) {
     if (op->is(Opcode::push_)) {
       sum.bytes += bytes_of(op->operands[0]->type);
       sum.tensors += op->operands[0]->type.is_tensor();
       ++sum.tapes;
     } else if (op->is(Opcode::loop_)) {
-      const TripSaves inner = saves_of(op->blocks[1]);
-      const std::optional<std::int64_t> trips = constant_trips(op);
-      sum.add(inner, trips.value_or(1));
-      sum.open |= inner.tapes > 0 && !trips;
+      const IterationSaves inner = saves_of(op->blocks[1]);
+      const std::optional<std::int64_t> iterations = constant_trip_count(op);
+      sum.add(inner, iterations.value_or(1));
+      sum.open |= inner.tapes > 0 && !iterations;
     } else {
       for (const Block* b : op->blocks) sum.add(saves_of(b), 1);
       sum.open |= op->callee && forward_halves_.contains(op->callee);
@@ -352,8 +352,8 @@ Unwinder::TripSaves Unwinder::saves_of(const Block* body) const {
   return sum;
 }
 
-/// How many states may be kept, and how many trips a leaf has; emitted in front of the loop. Where nobody can
-/// say what a trip keeps, a leaf is one trip.
+/// How many states may be kept, and how many iterations a leaf has; emitted in front of the loop. Where nothing can
+/// say what an iteration keeps, a leaf is one iteration.
 std::pair<Value*, Value*> Unwinder::places(ir::Builder& b, const Op* loop, const Snapshots& snapshots,
                                            const ir::LoopMemory& memory, bool online) {
   if (memory.checkpoints > 0) return {b.integer(memory.checkpoints), b.integer(memory.checkpoints)};
@@ -371,7 +371,7 @@ std::pair<Value*, Value*> Unwinder::places(ir::Builder& b, const Op* loop, const
       elements = b.emit(Opcode::mul_, {elements, b.emit(Opcode::dim_, {v}, d)});
     tensors = tensors ? b.emit(Opcode::add_, {tensors, elements}) : elements;
   }
-  const TripSaves saves = saves_of(loop->blocks[1]);
+  const IterationSaves saves = saves_of(loop->blocks[1]);
   pages += saves.tapes;
   frame_bytes = std::max<std::int64_t>(saves.bytes, 1);
   const std::int64_t rest = memory.bytes - page * pages,
@@ -384,9 +384,9 @@ std::pair<Value*, Value*> Unwinder::places(ir::Builder& b, const Op* loop, const
       frame = b.emit(Opcode::add_, {frame, b.emit(Opcode::mul_, {tensors, b.integer(saves.tensors)})});
   }
   const std::string where = loop->loc.str();
-  const std::string least = tensors ? "enough memory for the state and one trip of the loop"
+  const std::string least = tensors ? "enough memory for the state and one iteration of the loop"
                                     : std::to_string(state_bytes + frame_bytes) +
-                                          " bytes or more for the state and one trip of the loop";
+                                          " bytes or more for the state and one iteration of the loop";
   Value* const both = b.emit(Opcode::add_, {state, frame});
   b.op(Opcode::check_, {b.emit(Opcode::le_, {both, all})})->text =
       module_.intern((where.empty() ? "" : where + ": error: ") + "expected " + least + ", got " +
@@ -407,12 +407,12 @@ std::pair<Value*, Value*> Unwinder::places(ir::Builder& b, const Op* loop, const
   return {b.emit(Opcode::imax_, {states, b.integer(1)}), leaf};
 }
 
-/// After how many of `trips` trips, which are more than a leaf, the next state is kept, with `free` places.
-Value* Unwinder::advance(ir::Builder& b, Value* trips, Value* free, Value* leaf) {
+/// After how many of `iterations` iterations, which are more than a leaf, the next state is kept, with `free` places.
+Value* Unwinder::advance(ir::Builder& b, Value* iterations, Value* free, Value* leaf) {
   const auto one = [](ir::Builder& c) { return c.integer(1); };
   Value* const leaves =
-      b.emit(Opcode::div_, {b.emit(Opcode::add_, {trips, b.emit(Opcode::sub_, {leaf, one(b)})}), leaf});
-  // The place of the state at hand counts too. More places than leaves change nothing.
+      b.emit(Opcode::div_, {b.emit(Opcode::add_, {iterations, b.emit(Opcode::sub_, {leaf, one(b)})}), leaf});
+  // The place of the current state counts too. More places than leaves change nothing.
   Value* const c = b.emit(Opcode::imin_, {b.emit(Opcode::add_, {free, one(b)}),
                                           b.emit(Opcode::imin_, {leaves, b.integer(1 << 20)})});
   // r and C(c + r, c).
@@ -471,8 +471,8 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
          "keeps " +
              (memory.checkpoints > 0 ? std::to_string(memory.checkpoints) + " states"
                                      : "at most " + std::to_string(memory.bytes) + " bytes") +
-             ", as it is told, and computes the trips between again");
-  Value* const trips = at(r, loop->results.back());
+             ", as it is told, and computes the iterations between again");
+  Value* const iterations = at(r, loop->results.back());
   std::vector<Value*> first(loop->operands.size(), nullptr);
   for (std::size_t i = 0; i + 1 < first.size(); ++i)
     if (step_of(loop, i)) first[i] = at(r, loop->operands[i]);
@@ -487,7 +487,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
     if (count) {
       Value* bound = count->bound;
       if (const Op* c = constant(bound)) bound = b.integer(c->integer);
-      Value* const all = trips_between(b, loop->operands[count->index], bound);
+      Value* const all = iterations_between(b, loop->operands[count->index], bound);
       push_state(b, snapshots, initial);
       initial.push_back(b.integer(1));
       const auto left = [&](ir::Builder& c, const std::vector<Value*>& s) {
@@ -511,7 +511,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
           });
     } else {
       initial.push_back(b.integer(0));  // states kept
-      initial.push_back(leaf);          // trips from one to the next
+      initial.push_back(leaf);          // iterations from one to the next
       done = emit_loop(
           b, initial,
           [&](ir::Builder& c, const std::vector<Value*>& s) {
@@ -555,7 +555,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
   kept = at(r, kept);
 
   ir::Builder b = into(r.bwd, loop->loc);
-  std::vector<Value*> initial{kept, trips};
+  std::vector<Value*> initial{kept, iterations};
   initial.insert(initial.end(), carried.begin(), carried.end());
   std::vector<Value*> done = emit_loop(
       b, initial,
@@ -568,7 +568,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
         Value* const far = c.emit(Opcode::lt_, {leaf, distance});
         Value* const free = c.emit(Opcode::sub_, {most, places_taken});
         Value* const place = c.emit(Opcode::land_, {far, c.emit(Opcode::lt_, {c.integer(0), free})});
-        // Where the next trips with frames, or the next state, begin.
+        // Where the next iterations with frames, or the next state, begin.
         Op* where = c.branch(far, {ir::I64});
         ir::Builder stay = into(where->blocks[0], loop->loc);
         push_state(stay, snapshots, state);
@@ -599,7 +599,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
         back.yield(next);
         return step->results;
       });
-  // Nobody goes back from the trips that the forward part ends with.
+  // Nothing goes back from the iterations that the forward part ends with.
   for (Block* block : loop->blocks) drop_frames(block);
   done.erase(done.begin());
   return done;
@@ -634,10 +634,10 @@ std::vector<Value*> Unwinder::emit_loop(
     for (const Value* v : initial) module_.add_param(block, v->type, v->name);
     op->blocks.push_back(block);
   }
-  ir::Builder test = into(op->blocks[0], b.loc), trip = into(op->blocks[1], b.loc);
+  ir::Builder test = into(op->blocks[0], b.loc), iteration = into(op->blocks[1], b.loc);
   test.yield({condition(test, op->blocks[0]->params)});
-  trip.yield(body(trip, op->blocks[1]->params));
-  // Only now: what the body asked for from outside stands before the loop.
+  iteration.yield(body(iteration, op->blocks[1]->params));
+  // Only now: what the body asked for from outside is before the loop.
   b.block()->ops.push_back(op);
   for (const Value* v : initial) module_.add_result(op, v->type, v->name);
   return op->results;
@@ -652,7 +652,7 @@ void Unwinder::in_front_of(const Op* op, Block* block, const std::function<void(
   block->ops.insert(block->ops.end(), rest.begin(), rest.end());
 }
 
-/// Places the loop over the trips from last to first: from `state[0]` down to `start`.
+/// Places the loop over the iterations from last to first: from `state[0]` down to `start`.
 std::vector<Value*> Unwinder::run_reverse(Op* reverse, Block* to, Value* start,
                                           const std::vector<Value*>& state) {
   Block* const condition = reverse->blocks[0];

@@ -9,7 +9,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
-#include "lantern/compiler/passes/analysis/trips.hpp"
+#include "lantern/compiler/passes/analysis/iterations.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/graph.hpp"
 #include "lantern/ir/pointer_map.hpp"
@@ -39,8 +39,8 @@ struct Segment {
 
 /// A part of the program that is run, or not, as a whole: its forward block has a mirrored backward block.
 struct Region {
-  /// trip: one of a parallel loop, forward and backward part in one block (see unwind_parallel.cpp).
-  enum class Kind { unit, function, side, body, trip };
+  /// iteration: one of a parallel loop, forward and backward part in one block (see unwind_parallel.cpp).
+  enum class Kind { unit, function, side, body, iteration };
   Region(Kind k, Region* p, Block* f) : kind(k), parent(p), fwd(f) {}
 
   Kind kind;
@@ -54,22 +54,22 @@ struct Region {
 
   std::unordered_map<Value*, Value*> saved;  ///< forward value -> the same value in `bwd`
   std::unordered_map<Value*, Value*>
-      own;                              ///< body: the loop header's values in this trip (original -> forward)
+      own;                              ///< body: the loop header's values in this iteration (original -> forward)
   ir::PointerMap<Value, Value*> cells;  ///< cell -> adjoint so far; null or absent: zero
   ir::PointerSet<Value> declared;       ///< cells of this region
   std::vector<Value*> imported;         ///< cells of enclosing regions touched in `bwd`, in order
-  std::size_t forward_ops = 0;          ///< trip: so many operations belong to the forward part
-  bool apart = false;                   ///< body: trips do not depend on each other
-  Value* trips = nullptr;               ///< body: in `bwd`, how many trips are left, this one included
+  std::size_t forward_ops = 0;          ///< iteration: so many operations belong to the forward part
+  bool apart = false;                   ///< body: iterations do not depend on each other
+  Value* iterations = nullptr;               ///< body: in `bwd`, how many iterations are left, this one included
   std::size_t pops = 0;                 ///< at the start of `bwd`: pops,
-  std::size_t derived = 0;              ///< then values computed again from what is at hand
+  std::size_t derived = 0;              ///< then values computed again from what is available
 
   /// True where the backward part sees the forward part's values as they are.
-  bool visible() const { return kind == Kind::unit || kind == Kind::trip; }
+  bool visible() const { return kind == Kind::unit || kind == Kind::iteration; }
 };
 
 /// The direct-style halves of a function in continuation-passing style.
-struct Halves {
+struct ForwardBackward {
   ir::Function* fwd = nullptr;
   ir::Function* bwd = nullptr;
   std::vector<std::size_t> shared;  ///< parameters of the original that both halves take
@@ -111,13 +111,13 @@ class Unwinder {
   bool may_run_twice(const Op* loop) const;
   bool cheaper_again(const Segment& s) const;
   bool only_frames(const Region& r, const Segment& s) const;
-  bool gives_way(const Value* tensor) const;
+  bool may_be_overwritten(const Value* tensor) const;
   bool stays(const Value* tensor) const;
-  static bool swept(const Op& get);
+  static bool covers_tensor(const Op& get);
   void reach(Region& body, const Parts& parts);
   void mark_backward(Block* block, std::size_t from);
   const char* adjoint_name(Value* cell) const;
-  Value* trips_of(Region& r, const Op* loop);
+  Value* trip_count_of(Region& r, const Op* loop);
   void backward_call(Region& r, Segment& s, const std::vector<Value*>& incoming);
   std::vector<Value*> adjoints_of(Region& r, const std::vector<Value*>& params);
   void pass_to(Region& r, const std::vector<Value*>& args, std::size_t from,
@@ -132,13 +132,13 @@ class Unwinder {
   Value* made_again(Region& home, Value* v, const std::function<Value*()>& make);
   void settle(Region& home);
   int cost(const Region& from, Value* v, int budget) const;
-  Value* left_behind(const Value* element) const;
-  static bool kept_for_all_trips(const Region& inner, const Region& home);
+  Value* final_version_of(const Value* element) const;
+  static bool kept_for_all_iterations(const Region& inner, const Region& home);
   bool may_be_copied(const Region& home, const Value* tensor) const;
   bool saved_outside(const Region& inner, const Value* x) const;
   void note_updates(const Block* block);
   Value* bwd(Region& r, Value* original);
-  Value* in_trip(const Region& r, Value* original) const;
+  Value* in_iteration(const Region& r, Value* original) const;
   Region* home_of(Value* v) const;
   bool at_hand(const Region& r, const Value* v) const;
   Value* cell(Region& r, Value* c);
@@ -148,13 +148,13 @@ class Unwinder {
   void set_cell(Region& r, Value* c, Value* v);
   void add_cell(Region& r, Value* c, Value* v, const ir::Location& loc);
 
-  // Elements that are kept once for all trips of a loop (unwind_rows.cpp).
-  struct AlikeReads {
-    Region* loop;   ///< all of whose trips read an element alike
-    Region* row;    ///< a loop inside whose trips read one each; null: there is one element
+  // Elements that are kept once for all iterations of a loop (unwind_rows.cpp).
+  struct LoopInvariantReads {
+    Region* loop;   ///< all of whose iterations read an element alike
+    Region* row;    ///< a loop inside whose iterations read one each; null: there is one element
     Value* tensor;  ///< that the loop starts with
   };
-  std::optional<AlikeReads> alike_reads(Region& home, const Op& get) const;
+  std::optional<LoopInvariantReads> loop_invariant_reads(Region& home, const Op& get) const;
   Value* kept_alike(Region& home, Value* v);
   static std::optional<IndexRange> part_read(const Op& get, const Op* loop);
   Parts parts_of(Region& around, Op* loop);
@@ -173,25 +173,25 @@ class Unwinder {
   struct Snapshots {
     std::vector<std::size_t> state;   ///< what is kept of the loop's state,
     std::vector<std::int64_t> tapes;  ///< and where
-    std::int64_t position = 0;        ///< tape of the number of trips before each
+    std::int64_t position = 0;        ///< tape of the number of iterations before each
   };
   using State = std::vector<Value*>;
   std::optional<std::int64_t> segment_length(Region& r, const Op* loop);
   State reverse_in_segments(Region& r, Op* loop, Op* reverse, const State& carried, std::int64_t length);
   State reverse_in_memory(Region& r, Op* loop, Op* reverse, const State& carried,
                           const ir::LoopMemory& memory);
-  struct TripSaves {
+  struct IterationSaves {
     std::int64_t bytes = 0, tensors = 0, tapes = 0;
     bool open = false;  ///< more than is known here
-    void add(const TripSaves& inner, std::int64_t times) {
+    void add(const IterationSaves& inner, std::int64_t times) {
       bytes += times * inner.bytes, tensors += times * inner.tensors, tapes += inner.tapes,
           open |= inner.open;
     }
   };
-  TripSaves saves_of(const Block* body) const;
+  IterationSaves saves_of(const Block* body) const;
   std::pair<Value*, Value*> places(ir::Builder& b, const Op* loop, const Snapshots& snapshots,
                                    const ir::LoopMemory& memory, bool online);
-  Value* advance(ir::Builder& b, Value* trips, Value* free, Value* leaf);
+  Value* advance(ir::Builder& b, Value* iterations, Value* free, Value* leaf);
   void thin(ir::Builder& b, const Op* loop, const Snapshots& snapshots, Value* count);
   Snapshots snapshots_of(const Op* loop);
   static void push(ir::Builder& b, std::int64_t tape, Value* v);
@@ -209,7 +209,7 @@ class Unwinder {
   static void in_front_of(const Op* op, Block* block, const std::function<void()>& emit);
   State run_reverse(Op* reverse, Block* to, Value* start, const State& state);
 
-  Halves& halves(ir::Function* f);
+  ForwardBackward& halves(ir::Function* f);
   ir::Builder into(Block* b, const ir::Location& loc) {
     ir::Builder builder(module_, b);
     builder.loc = loc;
@@ -228,13 +228,13 @@ class Unwinder {
   mutable std::unordered_map<const Value*, Value*> left_behind_;           ///< memo
   ir::PointerMap<Value, Value*> likes_;             ///< cell -> the primal whose shape it has (original)
   std::unordered_map<Value*, Value*> value_cells_;  ///< cell written by ref_set -> forward value
-  std::unordered_map<const ir::Function*, std::unique_ptr<Halves>> halves_;
+  std::unordered_map<const ir::Function*, std::unique_ptr<ForwardBackward>> halves_;
   std::unordered_set<const ir::Function*> forward_halves_;
   std::unordered_map<ir::Function*, ir::Function*> values_;  ///< forward half -> the same without frames
   std::vector<ir::Function*> unfilled_;                      ///< forward halves whose copies are empty so far
   std::unordered_set<std::int64_t> frames_;                  ///< tapes that hold frames
   std::unordered_map<const Op*, std::vector<std::size_t>> side_results_;  ///< of branches: values of one side
-  std::unordered_set<const Op*> parallel_;  ///< backward loops whose trips hold forward parts
+  std::unordered_set<const Op*> parallel_;  ///< backward loops whose iterations hold forward parts
 };
 
 }  // namespace lantern::passes

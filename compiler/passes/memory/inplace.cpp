@@ -3,8 +3,8 @@
 // Memory is followed from value to value. A *root* is the value that first holds some memory; rows, slices
 // and reshapes are views and belong to their root. A root is *unique* when no other root shares its memory:
 // it was freshly made, or the only value that held the memory before was *consumed* in handing it on (to a
-// branch result, the next trip of a loop, a parameter, a caller). A use consumes a root when no use of it
-// comes later on any path through the use, in no later trip, and none before gave its memory another holder
+// branch result, the next iteration of a loop, a parameter, a caller). A use consumes a root when no use of it
+// comes later on any path through the use, in no later iteration, and none before gave its memory another holder
 // (a tape, a construct, a callee that keeps it). Uniqueness and consumption depend on each other: all is
 // assumed unique until refuted.
 #include "lantern/compiler/passes/memory/inplace.hpp"
@@ -52,7 +52,7 @@ Usage usage(const Op& op, std::size_t i) {
   }
 }
 
-/// What may work in the memory of its first operand: a copy of what nobody reads any more is that itself.
+/// What may work in the memory of its first operand: a copy of what nothing reads any more is that itself.
 bool is_update(const Op& op) {
   if (ir::updates_first(op)) return !op.is(Opcode::ref_acc_);
   if (op.is(Opcode::copy_)) return true;
@@ -76,7 +76,7 @@ class Ownership {
     insert_copies();
   }
 
-  /// Says of memory that is ours when nobody reads it any more. After `mark`.
+  /// Says of memory that is ours when nothing reads it any more. After `mark`.
   void forget() {
     find_lenders();
     std::unordered_map<Block*, std::unordered_map<const Op*, std::vector<Value*>>> dead;
@@ -216,7 +216,7 @@ class Ownership {
     return std::ranges::all_of(op->blocks, [&](const Block* b) { return consumes(b->ops.back(), v->index); });
   }
 
-  /// True where the operand is a tensor of our own that nobody sees after, or beside, this use.
+  /// True where the operand is a tensor of our own that nothing sees after, or beside, this use.
   bool consumes(const Op* op, std::size_t operand) const {
     const Value* r = root(op->operands[operand]);
     if (!unique(r)) return false;
@@ -239,14 +239,14 @@ class Ownership {
         return false;
       }
     }
-    return in_trip_of(op, r);
+    return in_iteration_of(op, r);
   }
 
   // Beyond this nesting the answers are the careful ones.
   static constexpr int deepest = 512;
 
-  /// No loop lies between the root and the use: the next trip would see what this one overwrote.
-  static bool in_trip_of(const Op* op, const Value* r) {
+  /// No loop lies between the root and the use: the next iteration would see what this one overwrote.
+  static bool in_iteration_of(const Op* op, const Value* r) {
     const Block* b = op->parent;
     for (int depth = 0; depth < deepest && b; ++depth) {
       if (b == r->block) return true;
@@ -271,7 +271,7 @@ class Ownership {
     return ranges;
   }
 
-  // ---- memory that nobody reads any more
+  // ---- memory that nothing reads any more
 
   // A piece of the arena that is given back costs some nanoseconds.
   static constexpr std::int64_t least_elements = 512;
@@ -294,7 +294,7 @@ class Ownership {
     if (const Op* owner = r->block->parent; owner && owner->is(Opcode::loop_) && r->block == owner->blocks[0])
       return nullptr;
     for (const Use& use : uses)
-      if (hands_on(use, r)) return nullptr;
+      if (forwards(use, r)) return nullptr;
     const Op* op = uses.back().op;
     while (op->parent != r->block) op = op->parent->parent;
     const std::vector<Op*>& ops = r->block->ops;
@@ -304,7 +304,7 @@ class Ownership {
   }
 
   /// The use gives the memory to another holder.
-  bool hands_on(const Use& use, const Value* r) const {
+  bool forwards(const Use& use, const Value* r) const {
     const Op& op = *use.op;
     if (op.is(Opcode::call_) && unique(op.callee->body->params[use.operand])) return true;
     if (op.is(Opcode::loop_)) {
@@ -317,7 +317,7 @@ class Ownership {
   }
 
   // A loop starts with memory of others where no copy is made of it: what its states hold is ours from the
-  // second trip on. So a root goes with its *lenders*, whose memory it may have instead of its own; who
+  // second iteration on. So a root goes with its *lenders*, whose memory it may have instead of its own; who
   // forgets it asks. What `mark` relied on has memory of its own; elsewhere it is followed to where it was
   // made.
   struct Lenders {
@@ -385,7 +385,7 @@ class Ownership {
     return true;
   }
 
-  /// True of what is made where it stands, or given: later code can ask where it lies.
+  /// True of what is made where it is, or given: later code can ask where it lies.
   static bool has_variable(const Value* r) {
     if (!r->def) return true;
     const Op& op = *r->def;

@@ -24,7 +24,7 @@ using ir::Value;
 constexpr std::size_t loop_weight = 40, longest_block = 3000, piece = 250;
 // What is left at the end of a block and is shorter stays with what is before it.
 constexpr std::size_t least_piece = 25;
-// What a trip keeps or reads back goes to memory, where compilers compare each access with each other one:
+// What an iteration keeps or reads back goes to memory, where compilers compare each access with each other one:
 // the body of a loop is cut earlier.
 constexpr std::size_t longest_loop_body = 700;
 // Loop nests in one function: from a few dozen on, each costs a compiler more than the one before.
@@ -66,7 +66,7 @@ class Outline {
     std::int64_t in_team = 0;  // so many calls belong together from here on
     for (Op* op : ops) {
       in_team = std::max(in_team - 1, ir::team_size(*op));
-      // Memory is given back where it was last used: elsewhere nobody knows whether there is any.
+      // Memory is given back where it was last used: elsewhere is not known whether there is any.
       if (sum >= piece && (in_team <= 0 || ir::team_size(*op) > 0) && !op->is(Opcode::forget_)) {
         pieces.emplace_back();
         sum = 0;
@@ -109,7 +109,7 @@ class Outline {
   }
 
   static bool is_number(const Value* v) { return v->type == ir::F64; }
-  /// Constants and lanes' numbers, which each part makes for itself. Of an index that was handed in, nobody
+  /// Constants and lanes' numbers, which each part makes for itself. Of an index that was handed in, nothing
   /// would see any more that its lanes lie side by side.
   static bool is_constant(const Value* v) {
     return v->def && (v->def->is(Opcode::constant_) || v->def->is(Opcode::lane_index_));

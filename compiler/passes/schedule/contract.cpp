@@ -37,7 +37,7 @@ class Contraction {
   }
 
  private:
-  /// The product that an operand is, if nobody else asks for it.
+  /// The product that an operand is, if nothing else asks for it.
   Op* product(const Value* v, const Block* block) const {
     Op* const op = v->def;
     return op && op->is(Opcode::mul_) && op->parent == block && uses_.at(v) == 1 ? op : nullptr;

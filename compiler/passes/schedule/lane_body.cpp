@@ -1,12 +1,12 @@
-// One block of trips: what differs from trip to trip becomes a vector, what all share stays a scalar.
+// One block of iterations: what differs from iteration to iteration becomes a vector, what all share stays a scalar.
 #include "lantern/compiler/passes/schedule/lane_body.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
-#include "lantern/compiler/passes/analysis/trips.hpp"
-#include "lantern/compiler/passes/analysis/versions.hpp"
+#include "lantern/compiler/passes/analysis/iterations.hpp"
+#include "lantern/compiler/passes/analysis/def_chain.hpp"
 #include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
@@ -34,15 +34,15 @@ std::vector<Value*> LaneBody::run(Value* lo, Value* first, Value* active, const 
     active_ = active;
   }
   Value* const index = lane_ ? builder_.emit(Opcode::add_, {splat(first), lane_}) : first;
-  now_[plan_.trip] = index;
+  now_[plan_.iteration] = index;
   for (Value* p : body->params) {
     if (p->index == plan_.index) {
       if (plan_.down) now_[p] = builder_.emit(Opcode::add_, {index, splat(builder_.integer(1))});
     } else if (plan_.counts_along(p->index)) {
       const std::int64_t step = *step_of(plan_.loop, p->index);
-      Value* trips = builder_.emit(Opcode::sub_, {index, splat(lo)});
-      if (step != 1) trips = builder_.emit(Opcode::mul_, {trips, splat(builder_.integer(step))});
-      now_[p] = builder_.emit(Opcode::add_, {trips, splat(now(plan_.loop->operands[p->index]))});
+      Value* iterations = builder_.emit(Opcode::sub_, {index, splat(lo)});
+      if (step != 1) iterations = builder_.emit(Opcode::mul_, {iterations, splat(builder_.integer(step))});
+      now_[p] = builder_.emit(Opcode::add_, {iterations, splat(now(plan_.loop->operands[p->index]))});
     } else {
       now_[p] = state[p->index];
     }
@@ -101,7 +101,7 @@ void LaneBody::block(const Block* b) {
 }
 
 void LaneBody::operation(Op* op) {
-  if (op->results.size() == 1 && op->result() == plan_.trip) return;
+  if (op->results.size() == 1 && op->result() == plan_.iteration) return;
   builder_.loc = op->loc;
   switch (op->code) {
     case Opcode::loop_:
@@ -232,7 +232,7 @@ void LaneBody::get(const Op* op) {
   for (Value* v : op->operands) operands.push_back(now(v));
   guard(*op, operands);
   const auto row = packed_.find(op->operands[0]);
-  if (row != packed_.end() && op->operands[1] == plan_.trip && !varies(op->operands[2]))
+  if (row != packed_.end() && op->operands[1] == plan_.iteration && !varies(op->operands[2]))
     return define(op, builder_.emit(Opcode::get_, {row->second, operands[2], lane_}));
   const bool own = varies(op->operands[0]);
   if (own) operands.push_back(lane_);
@@ -371,8 +371,8 @@ Value* LaneBody::before(Value* v, const Block* side) {
 
 /// A side of a branch that is worth a question whether a lane takes it: with much to do where the other one
 /// leaves all as it is, and of which nothing is left but its results. (Where both have something to do, as
-/// where a formula stands in for another one near a singular point, most lanes take the same side.)
-bool LaneBody::worth_asking(const Op* op, std::size_t side) const {
+/// where a formula replaces another one near a singular point, most lanes take the same side.)
+bool LaneBody::branch_on_any_lane(const Op* op, std::size_t side) const {
   constexpr std::int64_t much = 24;
   if (lanes_ == 1 || weight(op->blocks[side]) < much || weight(op->blocks[1 - side]) > 0) return false;
   bool alone = std::ranges::all_of(
@@ -385,7 +385,7 @@ bool LaneBody::worth_asking(const Op* op, std::size_t side) const {
   return alone;
 }
 
-/// What a side of a branch gives in lanes; null for a tensor that all trips change.
+/// What a side of a branch gives in lanes; null for a tensor that all iterations change.
 std::vector<Value*> LaneBody::side(const Op* op, std::size_t k, Value* taken) {
   std::vector<Value*> results;
   Value* const around = std::exchange(taken_, taken);
@@ -393,7 +393,7 @@ std::vector<Value*> LaneBody::side(const Op* op, std::size_t k, Value* taken) {
   taken_ = around;
   for (Value* v : op->blocks[k]->ops.back()->operands) {
     results.push_back(is_shared(v) ? nullptr : in_lanes(v));
-    // The other side, and what follows, goes on with what this one has made of a tensor that all trips
+    // The other side, and what follows, goes on with what this one has made of a tensor that all iterations
     // change.
     if (is_shared(v)) now_[before(v, op->blocks[k])] = now(v);
   }
@@ -401,7 +401,7 @@ std::vector<Value*> LaneBody::side(const Op* op, std::size_t k, Value* taken) {
 }
 
 /// Both sides in every lane (plan_lanes saw that they can be), then a choice. A side with much to do is left
-/// out where no lane takes it, as weights that are zero, or distances beyond a cutoff, have it for many trips
+/// out where no lane takes it, as weights that are zero, or distances beyond a cutoff, have it for many iterations
 /// on end. (Branches on superword condition codes: Shin, "Introducing control flow into vectorized code",
 /// PACT 2007.)
 void LaneBody::both_sides(const Op* op) {
@@ -415,7 +415,7 @@ void LaneBody::both_sides(const Op* op) {
     return builder_.emit(Opcode::select_, {condition, first[i], second[i]});
   };
   for (const std::size_t k : {0u, 1u}) {
-    if (!worth_asking(op, k)) continue;
+    if (!branch_on_any_lane(op, k)) continue;
     const std::vector<Value*> other = side(op, 1 - k, taken(1 - k));
     Value* const here = taken(k);
     std::vector<ir::Type> types;
@@ -439,7 +439,7 @@ void LaneBody::both_sides(const Op* op) {
   }
   const std::vector<Value*> first = side(op, 0, taken(0)), second = side(op, 1, taken(1));
   for (std::size_t i = 0; i < op->results.size(); ++i) {
-    // A tensor that all trips change has been changed, by the lanes that take a side.
+    // A tensor that all iterations change has been changed, by the lanes that take a side.
     if (!first[i]) {
       now_[op->results[i]] = now(before(op->blocks[1]->ops.back()->operands[i], op->blocks[1]));
       continue;

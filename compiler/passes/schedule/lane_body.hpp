@@ -12,7 +12,7 @@
 
 namespace lantern::passes {
 
-/// What stands for a value of the code around the loop by now.
+/// What represents a value of the code around the loop by now.
 using Resolve = std::function<Value*(Value*)>;
 
 /// The tapes that lanes share with other loops: for blocks of fewer lanes than a plan's widest ones, tapes of
@@ -30,7 +30,7 @@ class LaneTapes {
   std::map<std::pair<std::int64_t, int>, std::int64_t> tapes_;
 };
 
-/// One version of a loop's body: of so many trips at once, in lanes, or of a single trip as it was.
+/// One version of a loop's body: of so many iterations at once, in lanes, or of a single iteration as it was.
 class LaneBody {
  public:
   LaneBody(ir::Module& module, const LanePlan& plan, LaneTapes& tapes, int lanes, const Resolve& outside,
@@ -42,7 +42,7 @@ class LaneBody {
         outside_(outside),
         builder_(module, into) {}
 
-  /// The trips `first` .. of a whole block, or as many as `active` says.
+  /// The iterations `first` .. of a whole block, or as many as `active` says.
   /// `state`: the loop's state by body parameter, vectors for sums. Gives the next state in the same form.
   std::vector<Value*> run(Value* lo, Value* first, Value* active, const std::vector<Value*>& state);
 
@@ -101,7 +101,7 @@ class LaneBody {
 
   void update(const Op* op);
 
-  /// Indices of lanes that do not take the branch at hand become those of the first element.
+  /// Indices of lanes that do not take the current branch become those of the first element.
   void guard(const Op& op, std::vector<Value*>& operands);
   /// What an update stores where the lane takes the branch, and else what changes nothing.
   Value* chosen(const Op& op, std::vector<Value*> operands);
@@ -117,7 +117,7 @@ class LaneBody {
   ir::Type type_of(const Value* v) const;
   Value* as(const Value* like, Value* v) { return varies(like) ? in_lanes(v) : now(v); }
 
-  bool worth_asking(const Op* op, std::size_t side) const;
+  bool branch_on_any_lane(const Op* op, std::size_t side) const;
   std::vector<Value*> side(const Op* op, std::size_t k, Value* taken);
   void both_sides(const Op* op);
 
@@ -141,7 +141,7 @@ class LaneBody {
   Value* lane_ = nullptr;     ///< their numbers; null where there is one
   Value* working_ = nullptr;  ///< true in the lanes that work; null where all do
   Value* active_ = nullptr;   ///< how many that are
-  Value* taken_ = nullptr;    ///< true in the lanes that take the branch at hand; null where all do
+  Value* taken_ = nullptr;    ///< true in the lanes that take the current branch; null where all do
 };
 
 }  // namespace lantern::passes

@@ -1,4 +1,4 @@
-// What a loop's state goes through in a trip, and what else a trip does.
+// What a loop's state goes through in an iteration, and what else an iteration does.
 #include "lantern/compiler/passes/schedule/parallel.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 #include "lantern/compiler/passes/analysis/dependence_reason.hpp"
 #include "lantern/compiler/passes/analysis/lanes.hpp"
-#include "lantern/compiler/passes/analysis/trips.hpp"
+#include "lantern/compiler/passes/analysis/iterations.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 #include "lantern/ir/external.hpp"
@@ -25,11 +25,11 @@ using ir::Combine;
 std::string at_line(const Op& op) { return op.loc.known() ? " at line " + std::to_string(op.loc.line) : ""; }
 
 /// One loop, and what it says if it is parallel.
-class Trips {
+class Iterations {
  public:
-  Trips(Op* loop, bool reassociate) : loop_(loop), uses_(loop), reassociate_(reassociate) {}
+  Iterations(Op* loop, bool reassociate) : loop_(loop), uses_(loop), reassociate_(reassociate) {}
 
-  /// Empty, or why trips need the order: what one of them needs of the one before.
+  /// Empty, or why iterations need the order: what one of them needs of the one before.
   std::string dependence() {
     const auto count = counted(loop_);
     const auto tests =
@@ -45,7 +45,7 @@ class Trips {
       } else {
         const Combination c = combination(uses_, loop_, i);
         if (c.combine == Combine::none) return why_dependent(uses_, loop_, i);
-        if (c.combine == Combine::sum && c.use->own_sum && !reassociate_) return kept_in_order(loop_, i);
+        if (c.combine == Combine::sum && c.use->ordered_sum && !reassociate_) return kept_in_order(loop_, i);
         combine_.push_back(c.combine);
       }
     }
@@ -69,7 +69,7 @@ class Effects {
   explicit Effects(const ir::Module& module)
       : tapes_(tape_uses(module)), recursive_(ir::recursive_functions(module)) {}
 
-  /// Empty, or what a trip does that is to be done in order, or by one thread.
+  /// Empty, or what an iteration does that is to be done in order, or by one thread.
   std::string of(Block* body) const {
     std::string found;
     std::unordered_map<std::int64_t, std::size_t> tapes;
@@ -86,7 +86,7 @@ class Effects {
       if (op->is(Opcode::push_) || op->is(Opcode::pop_)) {
         ++tapes[op->integer];
         if (called)
-          found = "a function that it calls keeps values for later; without FUN they may lie by trips";
+          found = "a function that it calls keeps values for later; without FUN they may lie by iterations";
       }
       if (op->callee && recursive_.contains(op->callee))
         found = "it calls '" + op->callee->name + "'" + at_line(*op) +
@@ -112,12 +112,12 @@ void parallel(ir::Module& module, bool reassociate) {
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
     for (Op* loop : loops_in(*f)) {
-      Trips trips(loop, reassociate);
-      std::string why = trips.dependence();
+      Iterations iterations(loop, reassociate);
+      std::string why = iterations.dependence();
       if (why.empty()) why = effects.of(loop->blocks[1]);
-      if (why.empty()) trips.mark();
+      if (why.empty()) iterations.mark();
       remark("parallel", loop->loc,
-             why.empty() ? "is parallel: its trips may run in any order" : "is not parallel: " + why);
+             why.empty() ? "is parallel: its iterations may run in any order" : "is not parallel: " + why);
     }
   }
 }

@@ -1,4 +1,4 @@
-// Cuts a loop's body out into a function of a range of trips, and calls it once for each thread.
+// Cuts a loop's body out into a function of a range of iterations, and calls it once for each thread.
 #include "lantern/compiler/passes/schedule/threads.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 #include "lantern/compiler/passes/analysis/lanes.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
-#include "lantern/compiler/passes/analysis/trips.hpp"
+#include "lantern/compiler/passes/analysis/iterations.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
@@ -42,10 +42,10 @@ constexpr std::int64_t for_a_zero = 16;
 constexpr double part_for_zeros = 0.125;
 // Ranges start where a vector does in a tensor that begins with one.
 constexpr std::int64_t aligned = 8;
-// Below so many trips for each thread, ranges are one for each, and equal.
-constexpr std::int64_t few_trips = 16;
+// Below so many iterations for each thread, ranges are one for each, and equal.
+constexpr std::int64_t few_iterations = 16;
 
-/// How the trips are cut: as many ranges as threads of the first size, then as many of the next, and so on.
+/// How the iterations are cut: as many ranges as threads of the first size, then as many of the next, and so on.
 /// Processors are not equally fast, nor free: whoever is done first goes on with what is left. Of small
 /// ranges at the end little is left to wait for.
 std::vector<std::int64_t> sizes_of_ranges(int threads, bool adds_to_tensors) {
@@ -64,15 +64,15 @@ constexpr int fewest_threads = 1 + static_cast<int>(memory_factor);
 /// A loop that is shared out.
 struct Plan {
   CountedLoop count;
-  std::int64_t weight = 0;          ///< of a trip
+  std::int64_t weight = 0;          ///< of an iteration
   std::vector<bool> private_start;  ///< by state: a tensor that was made for this loop alone
-  std::int64_t lanes = 1;           ///< of the vectors that its trips will run in
+  std::int64_t lanes = 1;           ///< of the vectors that its iterations will run in
 };
 
 /// How often a function's values are asked for.
 using Counts = std::unordered_map<const Value*, int>;
 
-/// True for a tensor in memory of its own, which nobody but the loop asks for.
+/// True for a tensor in memory of its own, which nothing but the loop asks for.
 bool made_for(const Value* v, const Counts& counts) {
   if (!v->def || counts.at(v) != 1) return false;
   switch (v->def->code) {
@@ -110,13 +110,13 @@ struct Amount {
   Value* more = nullptr;
 };
 
-/// Computes, before a loop, how much work one of its trips is.
-class TripWork {
+/// Computes, before a loop, how much work one of its iterations is.
+class IterationWork {
  public:
-  TripWork(Builder& b, const Op* loop, const std::function<Value*(Value*)>& now)
+  IterationWork(Builder& b, const Op* loop, const std::function<Value*(Value*)>& now)
       : b_(b), loop_(loop), now_(now) {}
 
-  /// A trip of the loop itself.
+  /// An iteration of the loop itself.
   Amount one() { return inside(loop_, span(loop_)); }
   Value* value(const Amount& a) {
     Value* const fixed = b_.number(a.fixed);
@@ -130,7 +130,7 @@ class TripWork {
     for (const Op* op : block->ops) {
       if (op->is(Opcode::loop_)) {
         const std::optional<Span> s = span(op);
-        const Amount n = trips(op, s);
+        const Amount n = iterations(op, s);
         add(all, times(n, inside(op, s)));
       } else if (op->is(Opcode::branch_)) {
         const Amount yes = of(op->blocks[0]), no = of(op->blocks[1]);
@@ -166,12 +166,12 @@ class TripWork {
       const auto from = average(loop->operands[up->index]), to = average(up->bound);
       if (from && to) return Span{loop->blocks[1]->params[up->index], *from, *to};
     } else if (const auto down = counts_down(loop)) {
-      if (const auto from = average(loop->operands[down->index])) return Span{down->trip, {}, *from};
+      if (const auto from = average(loop->operands[down->index])) return Span{down->iteration, {}, *from};
     }
     return {};
   }
 
-  /// A trip. Loops inside may go from or up to its index, which is halfway on average.
+  /// An iteration. Loops inside may go from or up to its index, which is halfway on average.
   Amount inside(const Op* loop, const std::optional<Span>& s) {
     if (s) averages_[s->index] = times({0.5, nullptr}, sum(s->first, s->end));
     Amount work = of(loop->blocks[1]);
@@ -179,16 +179,16 @@ class TripWork {
     return work;
   }
 
-  Amount trips(const Op* loop, const std::optional<Span>& s) {
+  Amount iterations(const Op* loop, const std::optional<Span>& s) {
     constexpr double usual = 4;
-    if (const auto n = constant_trips(loop)) return {static_cast<double>(*n), nullptr};
+    if (const auto n = constant_trip_count(loop)) return {static_cast<double>(*n), nullptr};
     if (!s) return {usual, nullptr};
     const Amount n = sum(s->end, times({-1, nullptr}, s->first));
     if (n.more) return {0, b_.emit(Opcode::max_, {value(n), b_.number(0)})};
     return {std::max(0.0, n.fixed), nullptr};
   }
 
-  /// What an integer is on average over the trips: what is known before them, indices, and what is made of these by
+  /// What an integer is on average over the iterations: what is known before them, indices, and what is made of these by
   /// a few operations.
   std::optional<Amount> average(Value* v, int deepest = 4) {
     if (const Op* c = constant(v)) return Amount{static_cast<double>(c->integer), nullptr};
@@ -226,7 +226,7 @@ class TripWork {
 /// One loop, cut out.
 class Part {
  public:
-  /// `now`: what stands for a value of the code around the loop by now.
+  /// `now`: what represents a value of the code around the loop by now.
   Part(Op* loop, const Plan& plan, Function& around, int threads, std::function<Value*(Value*)> now)
       : loop_(loop), plan_(plan), module_(*around.module), threads_(threads), now_(std::move(now)) {
     part_ = module_.add_function(around.name + "_part", {}, {});
@@ -237,19 +237,19 @@ class Part {
     sizes_ = sizes_of_ranges(threads, adds_to_tensors);
   }
 
-  /// Puts the calls at the end of `into`, and gives what stands for the loop's results.
-  std::vector<Value*> share_out(Block* into) {
+  /// Puts the calls at the end of `into`, and gives what represents the loop's results.
+  std::vector<Value*> parallelise(Block* into) {
     Builder b(module_, into);
     b.loc = loop_->loc;
     const std::size_t index = plan_.count.index;
     first_ = loop_->operands[index];
     const Op* fixed = constant(plan_.count.bound);
     bound_ = fixed ? b.integer(fixed->integer) : now_(plan_.count.bound);
-    trips_ = b.emit(Opcode::imax_, {trips_between(b, first_, bound_), b.integer(0)});
-    TripWork work(b, loop_, now_);
+    iterations_ = b.emit(Opcode::imax_, {iterations_between(b, first_, bound_), b.integer(0)});
+    IterationWork work(b, loop_, now_);
     const Amount each = work.one();
-    Value* const in_all = each.more ? b.emit(Opcode::mul_, {work.as_number(trips_), work.value(each)})
-                                    : b.emit(Opcode::mul_, {trips_, b.integer(plan_.weight)});
+    Value* const in_all = each.more ? b.emit(Opcode::mul_, {work.as_number(iterations_), work.value(each)})
+                                    : b.emit(Opcode::mul_, {iterations_, b.integer(plan_.weight)});
     for (std::size_t i = 0; i < start_.size(); ++i) {
       if (carried(i)) know_size(i);
       steps_.push_back(combine(i) == Combine::counter ? *step_of(loop_, i) : 0);
@@ -264,7 +264,7 @@ class Part {
     Value* const threshold = each.more ? work.as_number(least(b)) : least(b);
     Value* enough = b.emit(Opcode::lt_, {threshold, in_all});
     if (plan_.lanes > 1)
-      enough = b.emit(Opcode::land_, {enough, b.emit(Opcode::lt_, {b.integer(plan_.lanes), trips_})});
+      enough = b.emit(Opcode::land_, {enough, b.emit(Opcode::lt_, {b.integer(plan_.lanes), iterations_})});
     Value* const room = room_for_sums(b, each.more ? in_all : work.as_number(in_all));
     Op* const choice = b.branch(enough, part_->result_types);
     if (room) {
@@ -286,7 +286,7 @@ class Part {
       if (carried(i))
         shared.push_back(choice->results[k++]);
       else
-        shared.push_back(moved(b, i, trips_));
+        shared.push_back(moved(b, i, iterations_));
     }
     return shared;
   }
@@ -316,7 +316,7 @@ class Part {
     return copy;
   }
 
-  /// The copy moves into the function. Its parameters: the first trip and the one after the last; the state
+  /// The copy moves into the function. Its parameters: the first iteration and the one after the last; the state
   /// in order, less the index; what the loop takes from around.
   void cut() {
     Block* const body = part_->body;
@@ -441,28 +441,28 @@ class Part {
   /// How many ranges there are.
   std::int64_t range_count() const { return threads_ * static_cast<std::int64_t>(sizes_.size()); }
 
-  /// How many trips come before range number `k`.
-  Value* trips_before(Builder& b, std::int64_t k) const {
+  /// How many iterations come before range number `k`.
+  Value* iterations_before(Builder& b, std::int64_t k) const {
     const std::int64_t all = threads_ * std::accumulate(sizes_.begin(), sizes_.end(), std::int64_t{0});
     std::int64_t part = 0;
     for (std::int64_t i = 0; i < k; ++i) part += sizes_[static_cast<std::size_t>(i / threads_)];
     const auto cut = [&](std::int64_t of, std::int64_t from) {
-      return b.emit(Opcode::div_, {b.emit(Opcode::mul_, {trips_, b.integer(of)}), b.integer(from)});
+      return b.emit(Opcode::div_, {b.emit(Opcode::mul_, {iterations_, b.integer(of)}), b.integer(from)});
     };
     const std::int64_t unit = std::max(aligned, plan_.lanes);
     Value* const falling = b.emit(Opcode::mul_, {cut(part, all * unit), b.integer(unit)});
     if (!few_) return falling;
-    return b.emit(Opcode::select_, {few_, k < threads_ ? cut(k, threads_) : trips_, falling});
+    return b.emit(Opcode::select_, {few_, k < threads_ ? cut(k, threads_) : iterations_, falling});
   }
 
-  /// The index or a counter after so many trips.
-  Value* moved(Builder& b, std::size_t i, Value* trips) const {
+  /// The index or a counter after so many iterations.
+  Value* moved(Builder& b, std::size_t i, Value* iterations) const {
     const std::int64_t step = combine(i) == Combine::index ? 1 : steps_[i];
-    Value* const by = step == 1 ? trips : b.emit(Opcode::mul_, {trips, b.integer(step)});
+    Value* const by = step == 1 ? iterations : b.emit(Opcode::mul_, {iterations, b.integer(step)});
     return b.emit(Opcode::add_, {start_[i], by});
   }
 
-  /// The arguments of call number `t`, for the trips from `first` on, before which there are so many.
+  /// The arguments of call number `t`, for the iterations from `first` on, before which there are so many.
   std::vector<Value*> range(Builder& b, std::int64_t t, Value* before, Value* first, Value* last) const {
     std::vector<Value*> list{first, last};
     for (std::size_t i = 0; i < start_.size(); ++i) {
@@ -492,9 +492,9 @@ class Part {
     std::vector<std::vector<Value*>> ranges;
     Value *before = nullptr, *first = first_;
     few_ = nullptr;
-    if (plan_.lanes == 1) few_ = b.emit(Opcode::lt_, {trips_, b.integer(few_trips * threads_)});
+    if (plan_.lanes == 1) few_ = b.emit(Opcode::lt_, {iterations_, b.integer(few_iterations * threads_)});
     for (std::int64_t t = 1; t < range_count(); ++t) {
-      Value* const after = trips_before(b, t);
+      Value* const after = iterations_before(b, t);
       Value* const next = moved(b, plan_.count.index, after);
       ranges.push_back(range(b, t - 1, before, first, next));
       before = after;
@@ -503,7 +503,7 @@ class Part {
     ranges.push_back(range(b, range_count() - 1, before, first, bound_));
     std::vector<const Op*> calls;
     for (std::vector<Value*>& list : ranges) {
-      // Tensors with elements of each trip's own go from range to range, in one memory.
+      // Tensors with elements of each iteration's own go from range to range, in one memory.
       std::size_t argument = 2, k = 0;
       for (std::size_t i = 0; i < start_.size(); ++i) {
         if (combine(i) == Combine::index) continue;
@@ -553,8 +553,8 @@ class Part {
   std::vector<std::int64_t> sizes_;  ///< of ranges, in proportion, for as many of each as there are threads
   std::function<Value*(Value*)> now_;
   Function* part_ = nullptr;
-  Value *first_ = nullptr, *bound_ = nullptr, *trips_ = nullptr;
-  Value* few_ = nullptr;             ///< whether there are few trips, which do not run in lanes
+  Value *first_ = nullptr, *bound_ = nullptr, *iterations_ = nullptr;
+  Value* few_ = nullptr;             ///< whether there are few iterations, which do not run in lanes
   std::vector<Value*> start_;        ///< the loop's initial state
   std::vector<std::int64_t> steps_;  ///< of counters
   std::vector<Value*> captured_;
@@ -588,10 +588,10 @@ class Choice {
     plan.count = *counted(loop);
     plan.weight = weight(loop->blocks[1]);
     plan.lanes = lanes_of(loop);
-    const std::int64_t least_trips =
+    const std::int64_t least_iterations =
         std::max(least_work / std::max<std::int64_t>(plan.weight, 1), plan.lanes > 1 ? plan.lanes : 0) + 1;
-    if (const auto trips = most_trips(loop); trips && *trips < least_trips) {
-      why = "its " + std::to_string(*trips) + " trips are too little work";
+    if (const auto iterations = most_iterations(loop); iterations && *iterations < least_iterations) {
+      why = "its " + std::to_string(*iterations) + " iterations are too little work";
       return refused();
     }
     if (std::ranges::all_of(loop->blocks[1]->params, ir::counts, &Value::combine)) {
@@ -601,13 +601,13 @@ class Choice {
     for (const Value* v : loop->operands)
       plan.private_start.push_back(v->type.is_tensor() && made_for(v, counts_));
     remark("threads", loop->loc,
-           "forks into " + std::to_string(threads_) + " threads from about " + std::to_string(least_trips) +
-               " trips on");
+           "forks into " + std::to_string(threads_) + " threads from about " + std::to_string(least_iterations) +
+               " iterations on");
     plans_.emplace(loop, std::move(plan));
     return true;
   }
 
-  /// In how many lanes a loop's trips will run. What is in several does not fork: lanes are the better half
+  /// In how many lanes a loop's iterations will run. What is in several does not fork: lanes are the better half
   /// of it, and need no other threads.
   int lanes_of(Op* loop) const {
     const Remarks unheard;
@@ -632,7 +632,7 @@ class Forker : public Rewriter {
     if (plan == choice_.plans().end()) return Action::keep;
     const std::vector<Value*> before = op->results;
     const std::vector<Value*> after =
-        Part(op, plan->second, function(), threads_, [this](Value* v) { return now(v); }).share_out(here());
+        Part(op, plan->second, function(), threads_, [this](Value* v) { return now(v); }).parallelise(here());
     for (std::size_t i = 0; i < before.size(); ++i) replace(before[i], after[i]);
     return Action::drop;
   }
@@ -655,7 +655,7 @@ std::vector<Function*> callers_first(const ir::Module& module) {
 
 }  // namespace
 
-void share_out(ir::Module& module, int threads, int vector_lanes, bool reassociate) {
+void parallelise(ir::Module& module, int threads, int vector_lanes, bool reassociate) {
   const std::unordered_set<const Function*> recursive = ir::recursive_functions(module);
   const TapeUses tapes = tape_uses(module);
   std::unordered_set<const Function*> in_ranges;  // they run in a thread already

@@ -1,5 +1,5 @@
-// A planned loop written again with lanes: first whole blocks of trips, of fewer and fewer lanes, then what
-// is left, trip by trip or with idle lanes.
+// A planned loop written again with lanes: first whole blocks of iterations, of fewer and fewer lanes, then what
+// is left, iteration by iteration or with idle lanes.
 //
 //   for (i = lo; i < hi; ++i) BODY       becomes      for (; i < hi - (W - 1); i += W) BODY in lanes i ..
 //   i+W-1
@@ -14,7 +14,7 @@
 #include <optional>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
-#include "lantern/compiler/passes/array/shifted_trips.hpp"
+#include "lantern/compiler/passes/array/iteration_cloner.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/schedule/lane_body.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
@@ -44,10 +44,10 @@ class Blocked {
   /// Blocks of one width, one after the other.
   struct Part {
     int lanes = 1;
-    int least = 1;  ///< trips that are left for there to be another block; if fewer than lanes, some are idle
+    int least = 1;  ///< iterations that are left for there to be another block; if fewer than lanes, some are idle
     bool idle() const { return least < lanes; }
   };
-  /// Where the trips have got to, and the carried state, numbers for sums.
+  /// Where the iterations have got to, and the carried state, numbers for sums.
   struct Running {
     Value* at;
     std::vector<Value*> state;
@@ -66,12 +66,12 @@ class Blocked {
       now = part(k, lo, hi, now, blocks);
     }
     std::vector<Value*> results = by_place(now.state);
-    Value* trips = nullptr;
+    Value* iterations = nullptr;
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (results[i]) continue;
       const std::int64_t step = *step_of(loop, i);
-      if (!trips) trips = b_.emit(Opcode::sub_, {b_.emit(Opcode::imax_, {lo, hi}), lo});
-      Value* moved = step == 1 ? trips : b_.emit(Opcode::mul_, {trips, b_.integer(step)});
+      if (!iterations) iterations = b_.emit(Opcode::sub_, {b_.emit(Opcode::imax_, {lo, hi}), lo});
+      Value* moved = step == 1 ? iterations : b_.emit(Opcode::mul_, {iterations, b_.integer(step)});
       results[i] = b_.emit(Opcode::add_, {loop->operands[i], moved});
     }
     return results;
@@ -95,10 +95,10 @@ class Blocked {
     return results;
   }
 
-  /// Where a part ends that begins at `start`, of n trips.
+  /// Where a part ends that begins at `start`, of n iterations.
   Value* end_of(std::size_t k, Value* start, Value* n) {
     const Part& p = parts_[k];
-    if (trips_) return b_.integer(*trips_ - left_before(k + 1));
+    if (iterations_) return b_.integer(*iterations_ - left_before(k + 1));
     const auto multiple = [&](Value* v) {
       Value* const w = b_.integer(p.lanes);
       return b_.emit(Opcode::mul_, {b_.emit(Opcode::div_, {v, w}), w});
@@ -109,9 +109,9 @@ class Blocked {
     return b_.emit(Opcode::imin_, {n, b_.emit(Opcode::add_, {start, enough})});
   }
 
-  /// How many trips are left for a part, and how many blocks it has, where the number of trips is known.
+  /// How many iterations are left for a part, and how many blocks it has, where the number of iterations is known.
   std::int64_t left_before(std::size_t part) const {
-    std::int64_t left = *trips_;
+    std::int64_t left = *iterations_;
     for (std::size_t k = 0; k < part; ++k) left -= std::min(left, blocks_of(k, left) * parts_[k].lanes);
     return left;
   }
@@ -120,7 +120,7 @@ class Blocked {
     return (left + p.lanes - p.least) / p.lanes;
   }
   std::optional<std::int64_t> known_blocks(std::size_t k) const {
-    if (!trips_) return {};
+    if (!iterations_) return {};
     return blocks_of(k, left_before(k));
   }
 
@@ -131,8 +131,8 @@ class Blocked {
     return before.idle() || before.lanes <= (p.idle() ? 1 : 2) * p.lanes;
   }
 
-  /// The blocks of a part, from `now` on. `lo`: where trips are counted from; of a loop that counts down,
-  /// where the part begins. `end`: how far all trips reach.
+  /// The blocks of a part, from `now` on. `lo`: where iterations are counted from; of a loop that counts down,
+  /// where the part begins. `end`: how far all iterations reach.
   Running part(std::size_t k, Value* lo, Value* end, const Running& now, std::optional<std::int64_t> known) {
     const Part& p = parts_[k];
     Edges edges{p, lo, end, end, plan_.down && known != 1 && p.idle() && !at_most_one(k)};
@@ -169,7 +169,7 @@ class Blocked {
 
   /// v - n, or where that would wrap the smallest integer, below which nothing lies.
   Value* less(Value* v, std::int64_t n) {
-    if (!far_from_wrapping(v))
+    if (!cannot_overflow(v))
       v = b_.emit(Opcode::imax_, {v, b_.integer(std::numeric_limits<std::int64_t>::min() + n)});
     return b_.emit(Opcode::sub_, {v, b_.integer(n)});
   }
@@ -254,7 +254,7 @@ class Blocked {
   }
 
   LaneBody body(int lanes, Block* into) { return {module_, plan_, tapes_, lanes, outside_, into}; }
-  /// What the numbers of trips are counted from.
+  /// What the numbers of iterations are counted from.
   Value* count_from(const Edges& e) const { return plan_.down ? nullptr : e.lo; }
   static std::vector<Value*> values(const Running& r) {
     std::vector<Value*> all{r.at};
@@ -309,7 +309,7 @@ class Blocked {
   ir::Builder b_;
   std::vector<std::size_t> carried_;  ///< state that does not just count
   std::vector<Part> parts_;           ///< from the most lanes to the fewest
-  std::optional<std::int64_t> trips_ = plan_.trips;
+  std::optional<std::int64_t> iterations_ = plan_.iterations;
 };
 
 /// Which loops of a function run in lanes: the outermost that can. Loops that share a tape do so together.
@@ -352,7 +352,7 @@ class Choice {
     const auto [it, added] = decisions_.try_emplace(loop);
     if (added) {
       std::shared_ptr<LanePlan> plan = lanes_of(loop);
-      const bool in_lanes = plan && !inside_is_better(*plan);
+      const bool in_lanes = plan && !prefer_inner_loop(*plan);
       Decision& d = decisions_[loop];  // others were added meanwhile
       d = {std::move(plan), in_lanes};
       return d;
@@ -360,21 +360,21 @@ class Choice {
     return it->second;
   }
 
-  /// True for a loop of a few trips around one that runs in lanes, and where inner loops write rows, or read
-  /// gathered ones, from end to end: to lanes of this one their elements lie apart.
-  bool inside_is_better(const LanePlan& plan) const {
-    if (inner_loops_do(plan)) return true;
-    if (Op* row = goes_along_rows(plan.loop); row && lanes_of(row)) return true;
-    if (!plan.trips || *plan.trips >= std::max(native_, 4)) return false;
+  /// True for a loop of a few iterations around one that runs in lanes, and where inner loops write rows, or read
+  /// gathered ones, from end to end: to lanes of this one their elements are not adjacent.
+  bool prefer_inner_loop(const LanePlan& plan) const {
+    if (inner_vectorisation_profitable(plan)) return true;
+    if (Op* row = has_unit_stride_inner_loop(plan.loop); row && lanes_of(row)) return true;
+    if (!plan.iterations || *plan.iterations >= std::max(native_, 4)) return false;
     bool any = false;
     ir::walk(plan.loop->blocks[1], [&](Op* op) { any |= op->is(Opcode::loop_) && lanes_of(op); });
     return any;
   }
 
   /// The loop that is all that another one does, and does nothing but compute and store elements that follow
-  /// each other in memory from trip to trip, those of whole rows of a matrix; what it reads besides stays the
+  /// each other in memory from iteration to iteration, those of whole rows of a matrix; what it reads besides stays the
   /// same. Lanes that are rows would fetch each element by itself.
-  static Op* goes_along_rows(const Op* loop) {
+  static Op* has_unit_stride_inner_loop(const Op* loop) {
     Op* inner = nullptr;
     for (Op* op : loop->blocks[1]->ops) {
       if (op->is(Opcode::loop_) && !inner)
@@ -382,8 +382,8 @@ class Choice {
       else if (!op->is(Opcode::yield_) && (op->results.size() != 1 || !(op->result()->type == ir::I64)))
         return nullptr;
     }
-    const auto range = inner ? trip_range(inner) : std::nullopt;
-    if (!range || constant_trips(inner)) return nullptr;
+    const auto range = inner ? iteration_range(inner) : std::nullopt;
+    if (!range || constant_trip_count(inner)) return nullptr;
     const Value* column = inner->blocks[1]->params[range->index];
     for (const Value* p : inner->blocks[1]->params)
       if (p != column && p->type.rank() < 2) return nullptr;
@@ -411,11 +411,11 @@ class Choice {
   /// strided accesses saved exceed the scalar work left; and where iterations have arrays of their own, which would be
   /// needed once for each lane, and work on little else. Sums over the lanes, packed rows and mathematical functions in
   /// the outer loop speak for the outer loop.
-  bool inner_loops_do(const LanePlan& plan) const {
-    constexpr double usual_trips = 8, little = 0.25;
+  bool inner_vectorisation_profitable(const LanePlan& plan) const {
+    constexpr double usual_trip_count = 8, little = 0.25;
     const auto inner = [&](Op* loop) -> const LanePlan* {
       const Decision& d = decide(loop);
-      return d.in_lanes && (!d.plan->trips || *d.plan->trips >= 2 * native_) ? d.plan.get() : nullptr;
+      return d.in_lanes && (!d.plan->iterations || *d.plan->iterations >= 2 * native_) ? d.plan.get() : nullptr;
     };
     const auto own_array = [&](const Value* v) {
       return plan.is_varying(v) && std::ranges::find(v->type.dims(), ir::dynamic) != v->type.dims().end();
@@ -424,12 +424,12 @@ class Choice {
     ir::walk(plan.loop->blocks[1], [&](const Op* op) {
       const LanePlan* planned = nullptr;
       double times = 1;
-      bool brief = false;  // in a loop of a few trips
+      bool brief = false;  // in a loop of a few iterations
       for (const Block* b = op->parent; b->parent != plan.loop; b = b->parent->parent) {
         if (!b->parent->is(Opcode::loop_)) continue;
-        times *= usual_trips;
+        times *= usual_trip_count;
         if (const LanePlan* p = inner(b->parent)) planned = p;  // the outermost
-        brief |= most_trips(b->parent).value_or(2 * native_) < 2 * native_;
+        brief |= most_iterations(b->parent).value_or(2 * native_) < 2 * native_;
       }
       if (is_access(*op)) {
         if (planned) gained += times * (plan.apart.contains(op) - planned->apart.contains(op));

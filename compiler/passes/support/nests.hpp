@@ -9,7 +9,7 @@
 
 namespace lantern::passes {
 
-/// The trips of a loop inside loops with these indices, the outermost first.
+/// The iterations of a loop inside loops with these indices, the outermost first.
 using NestSize = std::function<ir::Value*(ir::Builder&, std::span<ir::Value* const>)>;
 /// What the innermost body makes of the state, with the indices of all loops.
 using NestBody = std::function<ir::Value*(ir::Builder&, ir::Value*, std::span<ir::Value* const>)>;

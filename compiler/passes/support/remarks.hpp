@@ -23,7 +23,7 @@ class Remarks {
   Remarks& operator=(const Remarks&) = delete;
   ~Remarks();
 
-  /// In order; what was said again of the same place stands once.
+  /// In order; what was said again of the same place is once.
   const std::vector<Remark>& all() const { return all_; }
   void add(Remark remark);
 
@@ -32,7 +32,7 @@ class Remarks {
   Remarks* outer_;
 };
 
-/// Nothing where nobody collects. A remark is one clause in lower case: "runs in 8 lanes".
+/// Nothing where nothing collects. A remark is one clause in lower case: "runs in 8 lanes".
 void remark(std::string_view pass, const ir::Location& loc, const std::string& text);
 
 }  // namespace lantern::passes

@@ -16,7 +16,7 @@ using ir::Renaming;
 using ir::Uses;
 using ir::Value;
 
-/// True where `a` knows every dimension that `b` knows, so that a value of type `a` may stand for one of `b`
+/// True where `a` knows every dimension that `b` knows, so that a value of type `a` may represent one of `b`
 /// and no run-time check of a size is lost.
 bool refines(const ir::Type& a, const ir::Type& b);
 
@@ -26,7 +26,7 @@ bool same_constant(const Op& a, const Op& b);
 /// The constant that defines a value, or null.
 inline Op* constant(const Value* v) { return v->def && v->def->is(Opcode::constant_) ? v->def : nullptr; }
 
-/// Takes operations out of the blocks that they stand in.
+/// Takes operations out of the blocks that they are in.
 void erase(const std::vector<Op*>& ops);
 
 /// True where a function makes, takes and calls no continuations.
@@ -59,10 +59,10 @@ class Rewriter {
   /// Uses of `from` met from now on become uses of `to`, which takes over the user's name if it has none.
   void replace(Value* from, Value* to);
   Value* now(Value* v) const;
-  /// Puts the operations of `body` where the operation at hand stands, which is to be dropped. What the body
+  /// Puts the operations of `body` where the current operation is, which is to be dropped. What the body
   /// yields replaces the results of `results_of`, if given.
   void splice(Block* body, const Op* results_of);
-  /// The block that the operation at hand goes into.
+  /// The block that the current operation goes into.
   Block* here() const { return stack_.back().into; }
   ir::Module& module() const { return *function_.module; }
   ir::Function& function() const { return function_; }

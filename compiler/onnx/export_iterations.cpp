@@ -1,5 +1,5 @@
-// What numbers of trips are as tensors.
-#include "lantern/compiler/onnx/export_trips.hpp"
+// What numbers of iterations are as tensors.
+#include "lantern/compiler/onnx/export_iterations.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -7,34 +7,34 @@
 namespace lantern::onnx::exporting {
 
 using ir::Opcode;
-using What = Trip::What;
+using What = Iteration::What;
 
-T Trips::plain(const Form& f) const {
-  auto t = trip(What::plain, f.kind);
+T Iterations::plain(const Form& f) const {
+  auto t = iteration(What::plain, f.kind);
   t->form = f;
   return t;
 }
 
-T Trips::of_affine(Affine a) {
-  auto t = trip(What::affine, ir::Kind::i64);
+T Iterations::of_affine(Affine a) {
+  auto t = iteration(What::affine, ir::Kind::i64);
   t->affine = std::move(a);
   return t;
 }
 
-T Trips::tensor(std::string name, std::vector<int> letters, ir::Kind kind) const {
+T Iterations::tensor(std::string name, std::vector<int> letters, ir::Kind kind) const {
   if (letters.empty()) {
     Form f;
     f.name = std::move(name);
     f.kind = kind;
     return plain(f);
   }
-  auto t = trip(What::tensor, kind);
+  auto t = iteration(What::tensor, kind);
   t->name = std::move(name);
   t->letters = std::move(letters);
   return t;
 }
 
-std::optional<Affine> Trips::affine_of(const T& t) const {
+std::optional<Affine> Iterations::affine_of(const T& t) const {
   if (t->what == What::affine) return t->affine;
   if (t->what != What::plain || t->kind == ir::Kind::boolean || t->kind == ir::Kind::f32 ||
       t->kind == ir::Kind::f64)
@@ -42,9 +42,9 @@ std::optional<Affine> Trips::affine_of(const T& t) const {
   if (!t->form.number) return std::nullopt;
   return Affine{{}, static_cast<std::int64_t>(*t->form.number), {}};
 }
-bool Trips::is_affine(const T& t) const { return affine_of(t).has_value(); }
+bool Iterations::is_affine(const T& t) const { return affine_of(t).has_value(); }
 
-int Trips::begin(std::int64_t from, const T& to) {
+int Iterations::begin(std::int64_t from, const T& to) {
   Letter l;
   l.from = from;
   if (to->what == What::span) {
@@ -73,26 +73,26 @@ int Trips::begin(std::int64_t from, const T& to) {
   return active_.back();
 }
 
-int Trips::begin_down(std::int64_t to, const T& from) {
+int Iterations::begin_down(std::int64_t to, const T& from) {
   const int l = begin(to, from);
   letters_.back().from = to + 1;
   letters_.back().end = Size::number(to);
   return l;
 }
 
-std::vector<int> Trips::active() const {
+std::vector<int> Iterations::active() const {
   std::vector<int> all;
   for (const int l : active_)
     if (!is_one(l)) all.push_back(l);
   return all;
 }
-std::optional<Size> Trips::end(int l) const {
+std::optional<Size> Iterations::end(int l) const {
   if (letter(l).low) return std::nullopt;
   return letter(l).end;
 }
-T Trips::unknown() { return trip(What::unordered, ir::Kind::i64); }
+T Iterations::unknown() { return iteration(What::unordered, ir::Kind::i64); }
 
-T Trips::index(int l) const {
+T Iterations::index(int l) const {
   if (is_one(l)) return of_affine(Affine{{}, letter(l).from, {}});
   Affine a{{{l, 1}}, letter(l).from, {}};
   if (letter(l).low) {
@@ -101,17 +101,17 @@ T Trips::index(int l) const {
   }
   return of_affine(a);
 }
-T Trips::grown(const T& start, int l, std::int64_t step) const {
+T Iterations::grown(const T& start, int l, std::int64_t step) const {
   if (letter(l).low) no();
   if (is_one(l)) return start;
   return of_affine(plus(*affine_of(start), Affine{{{l, step}}, 0, {}}));
 }
-T Trips::grown_to_end(const T& start, int l, std::int64_t step) const {
+T Iterations::grown_to_end(const T& start, int l, std::int64_t step) const {
   if (letter(l).count.known < 0) return unknown();
   return of_affine(plus(*affine_of(start), Affine{{}, step * letter(l).count.known, {}}));
 }
 
-bool Trips::same(const T& a, const T& b) const {
+bool Iterations::same(const T& a, const T& b) const {
   if (a == b) return true;
   if (const auto x = affine_of(a), y = affine_of(b); x && y) return *x == *y;
   if (a->what == What::low && b->what == What::low) return a->affine == b->affine;
@@ -122,18 +122,18 @@ bool Trips::same(const T& a, const T& b) const {
     return a->form.name == b->form.name && same(a->at, b->at);
   return false;
 }
-bool Trips::same(const std::vector<T>& a, const std::vector<T>& b) const {
+bool Iterations::same(const std::vector<T>& a, const std::vector<T>& b) const {
   return std::ranges::equal(a, b, [&](const T& x, const T& y) { return same(x, y); });
 }
 
-bool Trips::is_first(const T& start, const T& all) const {
+bool Iterations::is_first(const T& start, const T& all) const {
   if (start->what != What::element || all->what != What::reduced || all->of->what != What::element)
     return false;
-  const Trip& each = *all->of;
+  const Iteration& each = *all->of;
   if (start->form.name != each.form.name) return false;
   for (std::size_t d = 0; d < each.at.size(); ++d) {
     if (const T& bounded = each.at[d]; bounded->what == What::between) {
-      auto first = std::make_shared<Trip>(*bounded);
+      auto first = std::make_shared<Iteration>(*bounded);
       first->affine = without(bounded->affine, all->over);
       if (!same(first, start->at[d])) return false;
       continue;
@@ -153,7 +153,7 @@ bool Trips::is_first(const T& start, const T& all) const {
   return true;
 }
 
-bool Trips::injective(const Update& u) const {
+bool Iterations::injective(const Update& u) const {
   return std::ranges::all_of(u.letters, [&](int l) {
     return std::ranges::any_of(u.at, [&](const T& at) {
       return at->what == What::affine && at->affine.factors.size() == 1 && at->affine.factors.contains(l);
@@ -163,30 +163,30 @@ bool Trips::injective(const Update& u) const {
 
 // ---- expressions
 
-std::optional<T> Trips::integer_arithmetic(Opcode op, const std::vector<T>& x) const {
+std::optional<T> Iterations::integer_arithmetic(Opcode op, const std::vector<T>& x) const {
   if (x.size() != 2 || x[0]->kind != ir::Kind::i64 || x[1]->kind != ir::Kind::i64) return std::nullopt;
   const auto a = affine_of(x[0]), b = affine_of(x[1]);
   // Windows that are cut off at the edges.
   if (op == Opcode::imax_ && a && b && !a->factors.empty() && *b == Affine{}) {
-    auto t = trip(What::low, ir::Kind::i64);
+    auto t = iteration(What::low, ir::Kind::i64);
     t->affine = *a;
     return t;
   }
   if (op == Opcode::imin_ && a && !a->factors.empty() && x[1]->what == What::plain) {
-    auto t = trip(What::high, ir::Kind::i64);
+    auto t = iteration(What::high, ir::Kind::i64);
     t->affine = *a;
     t->form = x[1]->form;
     return t;
   }
   if (op == Opcode::imax_ && a && b && !a->minus && !b->minus &&
       !(a->factors.empty() && b->factors.empty())) {
-    auto t = trip(What::at_least, ir::Kind::i64);
+    auto t = iteration(What::at_least, ir::Kind::i64);
     t->affine = *a;
     t->low = *b;
     return t;
   }
   if (op == Opcode::imin_ && x[0]->what == What::at_least && b && !b->minus) {
-    auto t = std::make_shared<Trip>(*x[0]);
+    auto t = std::make_shared<Iteration>(*x[0]);
     t->what = What::between;
     t->upper = *b;
     return t;
@@ -194,7 +194,7 @@ std::optional<T> Trips::integer_arithmetic(Opcode op, const std::vector<T>& x) c
   if (op == Opcode::sub_ && x[0]->what == What::high && x[1]->what == What::low) {
     const Affine width = plus(x[0]->affine, x[1]->affine, -1);
     if (!width.factors.empty() || width.constant <= 0) return std::nullopt;
-    auto t = trip(What::span, ir::Kind::i64);
+    auto t = iteration(What::span, ir::Kind::i64);
     t->affine = width;
     t->low = x[1]->affine;
     t->form = x[0]->form;
@@ -219,7 +219,7 @@ std::optional<T> Trips::integer_arithmetic(Opcode op, const std::vector<T>& x) c
       if (const auto by = affine_of(p); by && !by->minus) {
         if (q->what == What::between) return moved_between(q, *by);
         if (q->what == What::found && q->which->what == What::between) {
-          auto t = std::make_shared<Trip>(*q);
+          auto t = std::make_shared<Iteration>(*q);
           t->which = moved_between(q->which, *by);
           return t;
         }
@@ -228,7 +228,7 @@ std::optional<T> Trips::integer_arithmetic(Opcode op, const std::vector<T>& x) c
         if (const auto sum = moved(q->affine)) return of_affine(*sum);
       if (q->what == What::found && q->which->what == What::affine && (p->what == What::low || is_affine(p)))
         if (const auto sum = moved(q->which->affine)) {
-          auto t = std::make_shared<Trip>(*q);
+          auto t = std::make_shared<Iteration>(*q);
           t->which = of_affine(*sum);
           return t;
         }
@@ -251,9 +251,9 @@ std::optional<T> Trips::integer_arithmetic(Opcode op, const std::vector<T>& x) c
   return std::nullopt;
 }
 
-T Trips::elementwise(Opcode op, ir::Kind kind, const std::vector<T>& operands) {
+T Iterations::elementwise(Opcode op, ir::Kind kind, const std::vector<T>& operands) {
   if (op == Opcode::eq_ && operands[0] == operands[1] && operands[0]->what == What::element) {
-    auto t = trip(What::ordered, kind);
+    auto t = iteration(What::ordered, kind);
     t->of = operands[0];
     return t;
   }
@@ -269,8 +269,8 @@ T Trips::elementwise(Opcode op, ir::Kind kind, const std::vector<T>& operands) {
   return tensor(e.elementwise(op, operands.back()->kind, names), all, kind);
 }
 
-/// Whether it is a whole number that every floating kind has, in all trips.
-bool Trips::is_small(const Affine& a) const {
+/// Whether it is a whole number that every floating kind has, in all iterations.
+bool Iterations::is_small(const Affine& a) const {
   if (a.minus) return false;
   constexpr std::int64_t most = std::int64_t{1} << 24;
   std::int64_t size = std::abs(a.constant);
@@ -281,12 +281,12 @@ bool Trips::is_small(const Affine& a) const {
   return size <= most;
 }
 
-T Trips::cast(const T& x, ir::Kind to) {
+T Iterations::cast(const T& x, ir::Kind to) {
   if (x->kind == to) return x;
   // The place of the best so far may be counted in floating numbers; as an index it comes back.
   if (x->what == What::number && to == ir::Kind::i64) return x->of;
   if (x->what == What::found && x->which->what == What::number && to == ir::Kind::i64) {
-    auto t = std::make_shared<Trip>(*x);
+    auto t = std::make_shared<Iteration>(*x);
     t->kind = to;
     t->which = x->which->of;
     return t;
@@ -294,7 +294,7 @@ T Trips::cast(const T& x, ir::Kind to) {
   const bool bounded = x->what == What::between && is_small(x->low) && is_small(x->upper);
   if ((to == ir::Kind::f32 || to == ir::Kind::f64) && (x->what == What::affine || bounded) &&
       is_small(x->affine)) {
-    auto t = trip(What::number, to);
+    auto t = iteration(What::number, to);
     t->of = x;
     return t;
   }
@@ -302,9 +302,9 @@ T Trips::cast(const T& x, ir::Kind to) {
   return tensor(e.w.cast(t->what == What::plain ? t->form.name : t->name, to), t->letters, to);
 }
 
-T Trips::reduced(Opcode op, const T& of, int l) {
+T Iterations::reduced(Opcode op, const T& of, int l) {
   if (is_one(l)) return of;
-  auto t = trip(What::reduced, of->kind);
+  auto t = iteration(What::reduced, of->kind);
   t->op = op;
   t->of = of;
   t->over = {l};
@@ -315,7 +315,7 @@ T Trips::reduced(Opcode op, const T& of, int l) {
   return t;
 }
 
-T Trips::element(const Form& from, const std::vector<T>& at, bool guarded) {
+T Iterations::element(const Form& from, const std::vector<T>& at, bool guarded) {
   if (from.number) {
     Form f;
     f.name = from.name;
@@ -323,7 +323,7 @@ T Trips::element(const Form& from, const std::vector<T>& at, bool guarded) {
     f.number = from.number;
     return plain(f);
   }
-  auto t = trip(What::element, from.kind);
+  auto t = iteration(What::element, from.kind);
   t->form = from;
   t->at = at;
   t->guarded = guarded;
@@ -346,7 +346,7 @@ T Trips::element(const Form& from, const std::vector<T>& at, bool guarded) {
 
 // ---- results
 
-Form Trips::form(const T& t) {
+Form Iterations::form(const T& t) {
   if (t->what == What::plain) return t->form;
   if (t->what == What::unordered) {  // a count that is not known
     Form f = e.literal(0, ir::Kind::i64);
@@ -359,7 +359,7 @@ Form Trips::form(const T& t) {
   return x->form;
 }
 
-Form Trips::with(const Form& root, const Update& u, const ir::Type& type) {
+Form Iterations::with(const Form& root, const Update& u, const ir::Type& type) {
   std::vector<int> placed;
   Ints ones;  // dimensions of one element
   bool dense = true, moved = root.number.has_value();
@@ -433,7 +433,7 @@ Form Trips::with(const Form& root, const Update& u, const ir::Type& type) {
                      root.sizes);
     }
   }
-  // Rows: the first indices are the same in all trips, the others all there are.
+  // Rows: the first indices are the same in all iterations, the others all there are.
   std::size_t first = 0;
   while (first < u.at.size() && (u.at[first]->what == What::plain ||
                                  (u.at[first]->what == What::affine && u.at[first]->affine.factors.empty())))

@@ -1,30 +1,30 @@
-// Numbers of trips, written: elements that are read, what is taken together over indices, and where the best
+// Numbers of iterations, written: elements that are read, what is taken together over indices, and where the best
 // was found.
 #include <algorithm>
 #include <limits>
 
-#include "lantern/compiler/onnx/export_trips.hpp"
+#include "lantern/compiler/onnx/export_iterations.hpp"
 
 namespace lantern::onnx::exporting {
 
 using ir::Opcode;
-using What = Trip::What;
+using What = Iteration::What;
 
-Sizes Trips::counts(const std::vector<int>& letters) const {
+Sizes Iterations::counts(const std::vector<int>& letters) const {
   Sizes all;
   for (const int l : letters) all.push_back(letter(l).count);
   return all;
 }
-bool Trips::ragged(const std::vector<int>& letters) const {
+bool Iterations::ragged(const std::vector<int>& letters) const {
   return std::ranges::any_of(letters, [&](int l) { return letter(l).low.has_value(); });
 }
-bool Trips::is_all_of(const T& at, const Size& size) const {
+bool Iterations::is_all_of(const T& at, const Size& size) const {
   if (at->what != What::affine || !at->affine.is_letter()) return false;
   const Letter& l = letter(at->affine.factors.begin()->first);
   return l.from == 0 && !l.low && l.count == size;
 }
 
-std::string Trips::spread(const T& t, const std::vector<int>& all) {
+std::string Iterations::spread(const T& t, const std::vector<int>& all) {
   if (t->what == What::plain) return t->form.name;
   const auto first = static_cast<std::size_t>(place_of(all, t->letters[0]));
   Ints axes;
@@ -32,12 +32,12 @@ std::string Trips::spread(const T& t, const std::vector<int>& all) {
     if (!has(t->letters, all[i])) axes.push_back(static_cast<std::int64_t>(i - first));
   return e.w.unsqueeze(t->name, axes);
 }
-std::string Trips::expanded(const T& t, const std::vector<int>& all) {
+std::string Iterations::expanded(const T& t, const std::vector<int>& all) {
   if (t->letters == all) return t->what == What::plain ? t->form.name : t->name;
   return e.w.node("Expand", {spread(t, all), e.vector(counts(all))});
 }
 
-T Trips::write(const T& t) {
+T Iterations::write(const T& t) {
   if (t->what == What::plain) {
     if (t->form.rank() > 0) no();
     return t;
@@ -81,7 +81,7 @@ T Trips::write(const T& t) {
   }
 }
 
-T Trips::written_between(const T& t, const Affine& low, const Affine* upper) {
+T Iterations::written_between(const T& t, const Affine& low, const Affine* upper) {
   const auto joined = [&](const char* op, const T& x, const T& y) {
     const std::vector<int> all = united(x->letters, y->letters);
     return tensor(e.w.node(op, {spread(x, all), spread(y, all)}), all, ir::Kind::i64);
@@ -90,7 +90,7 @@ T Trips::written_between(const T& t, const Affine& low, const Affine* upper) {
   return upper == nullptr ? bounded : joined("Min", bounded, write_affine(*upper));
 }
 
-T Trips::write_affine(const Affine& a) {
+T Iterations::write_affine(const Affine& a) {
   const std::vector<int> all = letters_of(a);
   if (a.minus || ragged(all)) no();
   if (all.empty()) return plain(e.literal(static_cast<double>(a.constant), ir::Kind::i64));
@@ -105,13 +105,13 @@ T Trips::write_affine(const Affine& a) {
   return tensor(sum, all, ir::Kind::i64);
 }
 
-std::string Trips::clamped(const std::string& at, const Size& size) {
+std::string Iterations::clamped(const std::string& at, const Size& size) {
   const std::string last =
       size.known > 0 ? e.w.integer(size.known - 1) : e.w.node("Sub", {e.scalar(size), e.w.integer(1)});
   return e.w.node("Min", {e.w.node("Max", {at, e.w.integer(0)}), last});
 }
 
-T Trips::write_element(const Trip& t, std::optional<double> outside) {
+T Iterations::write_element(const Iteration& t, std::optional<double> outside) {
   std::vector<int> all;
   bool shared = false, cut = false;
   std::vector<std::vector<int>> letters;
@@ -191,7 +191,7 @@ T Trips::write_element(const Trip& t, std::optional<double> outside) {
 }
 
 // Elements whose places depend on the same index in several dimensions.
-T Trips::write_gather(const Trip& t, const std::vector<int>& all) {
+T Iterations::write_gather(const Iteration& t, const std::vector<int>& all) {
   const std::string x = e.whole(t.form);
   std::vector<std::string> index;
   std::size_t batch = 0;  // leading dimensions that are an index each, in order
@@ -212,7 +212,7 @@ T Trips::write_gather(const Trip& t, const std::vector<int>& all) {
   return tensor(e.w.node("GatherND", {x, at}, dims), all, t.kind);
 }
 
-T Trips::write_reduced(const Trip& t) {
+T Iterations::write_reduced(const Iteration& t) {
   if (const T pool = write_pool(t)) return pool;
   const double infinity = std::numeric_limits<double>::infinity();
   T x;
@@ -243,8 +243,8 @@ T Trips::write_reduced(const Trip& t) {
   return tensor(logical ? e.w.cast(name, ir::Kind::boolean) : name, rest, t.kind);
 }
 
-T Trips::write_pool(const Trip& t) {
-  const Trip& x = *t.of;
+T Iterations::write_pool(const Iteration& t) {
+  const Iteration& x = *t.of;
   const std::size_t rank = x.what == What::element ? x.form.rank() : 0;
   const bool sum = t.op == Opcode::add_;
   if ((t.op != Opcode::max_ && !sum) || rank < 3 || rank > 5 || x.guarded ||
@@ -312,8 +312,8 @@ T Trips::write_pool(const Trip& t) {
   return tensor(e.w.transpose(y, perm), sorted, t.kind);
 }
 
-T Trips::write_found(const Trip& t) {
-  const Trip& best = *t.of;
+T Iterations::write_found(const Iteration& t) {
+  const Iteration& best = *t.of;
   const auto unbounded_place = unbounded(t.which);
   if (!is_extreme(best.op) || !unbounded_place || unbounded_place->minus) no();
   const bool largest = best.op == Opcode::max_;

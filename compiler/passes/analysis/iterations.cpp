@@ -1,5 +1,5 @@
-// How much work a trip is, and what it does with the loop's state.
-#include "lantern/compiler/passes/analysis/trips.hpp"
+// How much work an iteration is, and what it does with the loop's state.
+#include "lantern/compiler/passes/analysis/iterations.hpp"
 
 #include <algorithm>
 #include <unordered_set>
@@ -24,7 +24,7 @@ std::int64_t elements(const Value* v) {
 }  // namespace
 
 std::int64_t weight(const Op& op) {
-  constexpr std::int64_t usual_trips = 4, most_trips = 4096, function = 10;
+  constexpr std::int64_t usual_trip_count = 4, most_iterations = 4096, function = 10;
   switch (op.code) {
     case Opcode::constant_:
     case Opcode::yield_:
@@ -34,7 +34,7 @@ std::int64_t weight(const Op& op) {
     case Opcode::reshape_:
       return 0;
     case Opcode::loop_:
-      return std::min(constant_trips(&op).value_or(usual_trips), most_trips) *
+      return std::min(constant_trip_count(&op).value_or(usual_trip_count), most_iterations) *
              (1 + weight(op.blocks[0]) + weight(op.blocks[1]));
     case Opcode::branch_:
       return 1 + std::max(weight(op.blocks[0]), weight(op.blocks[1]));
@@ -81,13 +81,13 @@ ir::Combine of_extreme(Opcode code) {
 Combination combination(const Uses& uses, const Op* loop, std::size_t state) {
   Combination found{ir::Combine::none, state_use(uses, loop, state)};
   if (!found.use) return found;
-  const StateUse& use = *found.use;
+  const LoopStateSummary& use = *found.use;
   const ir::Type& type = loop->blocks[1]->params[state]->type;
   if (use.extreme) {
     if (use.only_extreme() && type.is_scalar()) found.combine = of_extreme(*use.extreme);
   } else if (const ir::Combine known = ir::combine(*loop, state); known != ir::Combine::none) {
     found.combine = known;
-  } else if (type.is_tensor() && !use.whole && (use.only_read() || apart_by_trip(use.accesses(), loop))) {
+  } else if (type.is_tensor() && !use.whole && (use.only_read() || no_loop_carried_dependence(use.accesses(), loop))) {
     found.combine = ir::Combine::element;
   } else if (use.only_summed() && (type.is_scalar() || type.is_tensor()) &&
              type.element() != ir::Kind::boolean) {
@@ -100,7 +100,7 @@ namespace {
 
 /// Whether each piece of a loop's state counts, or is as `may` says.
 template <class May>
-bool comes_together(const Op* loop, const May& may) {
+bool has_combine_for_all_state(const Op* loop, const May& may) {
   const auto up = counted(loop);
   const auto down = up ? std::nullopt : counts_down(loop);
   if (!up && !down) return false;
@@ -129,18 +129,18 @@ bool keeps_order(Block* block) {
 
 }  // namespace
 
-bool independent_trips(const Op* loop) {
-  return comes_together(loop, [](const Combination& c) { return c.combine != ir::Combine::none; });
+bool is_doall(const Op* loop) {
+  return has_combine_for_all_state(loop, [](const Combination& c) { return c.combine != ir::Combine::none; });
 }
 
-bool separable(const Op* loop) {
-  // What trips print keeps its order.
+bool is_doall_write_only(const Op* loop) {
+  // What iterations print keeps its order.
   if (keeps_order(loop->blocks[1])) return false;
   // The condition asks nothing else.
   if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) >
       2)
     return false;
-  return comes_together(loop, [](const Combination& c) {
+  return has_combine_for_all_state(loop, [](const Combination& c) {
     const bool gives = c.combine == ir::Combine::sum || c.combine == ir::Combine::element;
     return gives && !c.use->whole && c.use->reads.empty();
   });

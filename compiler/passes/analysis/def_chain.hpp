@@ -1,4 +1,4 @@
-// What becomes of a tensor in a loop's trips, and which of the writes to it may meet an access.
+// What becomes of a tensor in a loop's iterations, and which of the writes to it may meet an access.
 #pragma once
 
 #include <unordered_set>
@@ -14,8 +14,8 @@ bool is_write(const Op& op);
 /// What has a value as its result or its parameter.
 const Op* owner(const Value* v);
 
-/// What a piece of a loop's state becomes in a trip, and what writes it.
-struct Versions {
+/// What a piece of a loop's state becomes in an iteration, and what writes it.
+struct DefChain {
   std::unordered_set<const Value*> values;
   std::vector<Op*> writes;
 
@@ -24,7 +24,7 @@ struct Versions {
 
   /// Whether what a yield or a loop hands on of an operand is a version as well. A version may also go on as
   /// another piece of state, `v = u` in a loop that changes u: it has readers there that are not seen here.
-  bool hands_on(const Op& op, std::size_t operand) const;
+  bool forwards(const Op& op, std::size_t operand) const;
 
  private:
   const Value* chain(const Block* block, const Value* v);
@@ -35,10 +35,10 @@ struct Reads {
   std::vector<const Op*> gets;
   bool others = false;  ///< something else asks for it, but for its shape, or has it under another name
 };
-Reads reads_of(const Versions& versions, const Op* loop);
+Reads reads_of(const DefChain& versions, const Op* loop);
 
-/// Whether a write, in all its trips after the version of the tensor that an access has, or in all before,
+/// Whether a write, in all its iterations after the version of the tensor that an access has, or in all before,
 /// goes to other elements. Both are in `outermost`, which carries the tensor on.
-bool misses(const Op& access, const Op& write, const Op* outermost, Trip when);
+bool is_independent_of(const Op& access, const Op& write, const Op* outermost, Iteration when);
 
 }  // namespace lantern::passes

@@ -1,4 +1,4 @@
-// Numbers of trips: what a value computed in a nest of loops is for all trips at once. Internal to the
+// Numbers of iterations: what a value computed in a nest of loops is for all iterations at once. Internal to the
 // exporter.
 #pragma once
 
@@ -33,9 +33,9 @@ struct Affine {
 
 struct Store;
 
-struct Trip {
+struct Iteration {
   enum class What : std::uint8_t {
-    plain,    ///< the same in all trips
+    plain,    ///< the same in all iterations
     tensor,   ///< `name`, with a dimension for each of `letters`, ascending
     affine,   ///< of the indices
     element,  ///< of the tensor `form`, at `at`: not read yet
@@ -48,13 +48,13 @@ struct Trip {
     between,  ///< min(max(affine, low), upper)
     number,   ///< `of`, a whole number that is exact in the floating kind that it has become
     // What states are is known when their loop has ended.
-    state,      ///< as the trip finds it
+    state,      ///< as the iteration finds it
     fold,       ///< state, op, of
     unordered,  ///< whether the state is a NaN
     better,     ///< whether `of` is better than the state, by `op`
     place,      ///< `which` where `of` was best, of a state
     found,      ///< the same when all loops have ended: `of` is reduced
-    store,      ///< a tensor of which trips set elements
+    store,      ///< a tensor of which iterations set elements
   };
   What what = What::plain;
   ir::Kind kind = ir::Kind::f32;
@@ -63,19 +63,19 @@ struct Trip {
   std::vector<int> letters = {};
   Affine affine = {};
   Affine low = {}, upper = {};
-  std::vector<std::shared_ptr<const Trip>> at = {};
+  std::vector<std::shared_ptr<const Iteration>> at = {};
   bool guarded = false;  ///< the element may lie outside, and is not used then
   ir::Opcode op = ir::Opcode::count_;
-  std::shared_ptr<const Trip> of = {}, which = {};
+  std::shared_ptr<const Iteration> of = {}, which = {};
   std::vector<int> over = {};
   const ir::Value* state = nullptr;
   const ir::Value* best = nullptr;
   std::shared_ptr<Store> store = {};
   std::size_t version = 0;
 };
-using T = std::shared_ptr<const Trip>;
+using T = std::shared_ptr<const Iteration>;
 
-/// An element that each trip of these loops sets, or adds to.
+/// An element that each iteration of these loops sets, or adds to.
 struct Update {
   bool adds;
   std::vector<T> at;
@@ -89,34 +89,34 @@ struct Store {
   std::vector<std::vector<T>> reads = {};
 };
 
-/// The loops of a nest and the values of their trips.
-class Trips {
+/// The loops of a nest and the values of their iterations.
+class Iterations {
  public:
-  explicit Trips(Exporter& exporter) : e(exporter) {}
+  explicit Iterations(Exporter& exporter) : e(exporter) {}
 
   // ---- loops
   /// A loop from a number to a value begins; its index.
   int begin(std::int64_t from, const T& to);
-  /// One from a value down to above a number: its index is one more than that in the last trip.
+  /// One from a value down to above a number: its index is one more than that in the last iteration.
   int begin_down(std::int64_t to, const T& from);
   void finish() { active_.pop_back(); }
-  /// Their indices, but for those of loops of one trip.
+  /// Their indices, but for those of loops of one iteration.
   std::vector<int> active() const;
   std::size_t depth() const { return active_.size(); }
-  /// What its index is after the last trip; nothing where nobody may ask.
+  /// What its index is after the last iteration; nothing where nothing may ask.
   std::optional<Size> end(int letter) const;
 
   // ---- values
   T plain(const Form& f) const;
   T index(int letter) const;
-  /// A value that nobody may ask for.
+  /// A value that nothing may ask for.
   static T unknown();
   T element(const Form& tensor, const std::vector<T>& at, bool guarded);
   T elementwise(ir::Opcode op, ir::Kind kind, const std::vector<T>& operands);
   T cast(const T& x, ir::Kind to);
   T reduced(ir::Opcode op, const T& of, int letter);
   bool is_affine(const T& t) const;
-  /// start + step * index, in a trip and after the last.
+  /// start + step * index, in an iteration and after the last.
   T grown(const T& start, int letter, std::int64_t step) const;
   T grown_to_end(const T& start, int letter, std::int64_t step) const;
 
@@ -124,12 +124,12 @@ class Trips {
   bool same(const std::vector<T>& a, const std::vector<T>& b) const;
   /// Whether `start` is the first of the elements that `all` is taken over.
   bool is_first(const T& start, const T& all) const;
-  /// Whether different trips have different places.
+  /// Whether different iterations have different places.
   bool injective(const Update& u) const;
 
-  /// A value that is the same in all trips.
+  /// A value that is the same in all iterations.
   Form form(const T& t);
-  /// The tensor after all trips.
+  /// The tensor after all iterations.
   Form with(const Form& root, const Update& u, const ir::Type& type);
 
  private:
@@ -143,7 +143,7 @@ class Trips {
   Exporter& e;
   std::vector<Letter> letters_;
   std::vector<int> active_;
-  std::map<const Trip*, T> written_;  ///< as tensors
+  std::map<const Iteration*, T> written_;  ///< as tensors
   std::vector<T> kept_;               ///< keys of written_
 
   const Letter& letter(int l) const { return letters_[static_cast<std::size_t>(l)]; }
@@ -159,11 +159,11 @@ class Trips {
   T write(const T& t);
   T write_affine(const Affine& a);
   T written_between(const T& t, const Affine& low, const Affine* upper);
-  T write_element(const Trip& t, std::optional<double> outside);
-  T write_reduced(const Trip& t);
-  T write_pool(const Trip& t);
-  T write_found(const Trip& t);
-  T write_gather(const Trip& t, const std::vector<int>& all);
+  T write_element(const Iteration& t, std::optional<double> outside);
+  T write_reduced(const Iteration& t);
+  T write_pool(const Iteration& t);
+  T write_found(const Iteration& t);
+  T write_gather(const Iteration& t, const std::vector<int>& all);
   std::string clamped(const std::string& at, const Size& size);
   /// Aligned with others: dimensions of size 1 for the indices that it lacks, but for those in front.
   std::string spread(const T& t, const std::vector<int>& all);
@@ -204,20 +204,20 @@ inline std::vector<int> letters_of(const Affine& a) {
   for (const auto& entry : a.factors) all.push_back(entry.first);
   return all;
 }
-inline std::shared_ptr<Trip> trip(Trip::What what, ir::Kind kind) {
-  auto t = std::make_shared<Trip>();
+inline std::shared_ptr<Iteration> iteration(Iteration::What what, ir::Kind kind) {
+  auto t = std::make_shared<Iteration>();
   t->what = what;
   t->kind = kind;
   return t;
 }
 /// The sum of multiples that a place is, or would be but for the bounds that it is kept within.
 inline std::optional<Affine> unbounded(const T& t) {
-  if (t->what == Trip::What::affine || t->what == Trip::What::between) return t->affine;
+  if (t->what == Iteration::What::affine || t->what == Iteration::What::between) return t->affine;
   return std::nullopt;
 }
 /// A place between bounds, all of it further on.
 inline T moved_between(const T& t, const Affine& by) {
-  auto sum = std::make_shared<Trip>(*t);
+  auto sum = std::make_shared<Iteration>(*t);
   sum->affine = plus(t->affine, by), sum->low = plus(t->low, by), sum->upper = plus(t->upper, by);
   return sum;
 }

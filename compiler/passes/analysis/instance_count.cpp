@@ -1,5 +1,5 @@
-// Products of trips, of which the average over triangles is taken.
-#include "lantern/compiler/passes/analysis/volume.hpp"
+// Products of iterations, of which the average over triangles is taken.
+#include "lantern/compiler/passes/analysis/instance_count.hpp"
 
 #include <algorithm>
 
@@ -7,9 +7,9 @@ namespace lantern::passes {
 
 namespace {
 
-/// How often an access is made in all trips of a loop, those of the loops around it taken as they are on
+/// How often an access is made in all iterations of a loop, those of the loops around it taken as they are on
 /// average: times 2 for each of the loops in question, so that no half is lost.
-struct Volume {
+struct InstanceCount {
   IndexForm doubled = 1;
   std::int64_t factor = 1;
 
@@ -19,11 +19,11 @@ struct Volume {
       if (loop->is(Opcode::loop_)) {
         const auto counter = counter_of(loop);
         if (!counter) return false;
-        const IndexForm trips = counter->last - counter->first + IndexForm(1);
+        const IndexForm iterations = counter->last - counter->first + IndexForm(1);
         const auto inner = doubled.split(counter->index);
         if (!inner) return false;
         doubled =
-            (inner->coefficient * (counter->first + counter->last) + IndexForm(2) * inner->rest) * trips;
+            (inner->coefficient * (counter->first + counter->last) + IndexForm(2) * inner->rest) * iterations;
         factor *= 2;
       }
       if (loop == outermost) return true;
@@ -51,7 +51,7 @@ std::map<IndexForm::Product, std::int64_t> leading(const IndexForm& f) {
 
 bool sweeps(const Op& access, const Op* outermost, const IndexForm& size) {
   constexpr std::int64_t part = 8;
-  Volume made;
+  InstanceCount made;
   if (!made.of(access, outermost)) return false;
   const auto some = leading(made.doubled), all = leading(size);
   return !all.empty() && std::ranges::all_of(all, [&](const auto& term) {

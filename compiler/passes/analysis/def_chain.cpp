@@ -1,5 +1,5 @@
 // Chains of updates through loops and branches.
-#include "lantern/compiler/passes/analysis/versions.hpp"
+#include "lantern/compiler/passes/analysis/def_chain.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -10,14 +10,14 @@ bool is_write(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at
 
 const Op* owner(const Value* v) { return v->def ? v->def : v->block->parent; }
 
-bool Versions::carried(const Op* loop, std::size_t state) {
+bool DefChain::carried(const Op* loop, std::size_t state) {
   const Block* const body = loop->blocks[1];
   return chain(body, body->ops.back()->operands[state]) == body->params[state];
 }
 
 /// The versions in a block, from one to the first, and what writes them: gives the one before, from outside
 /// or the block's parameter; null where something else makes one.
-const Value* Versions::chain(const Block* block, const Value* v) {
+const Value* DefChain::chain(const Block* block, const Value* v) {
   while (v->block == block && v->def) {
     values.insert(v);
     Op* const op = v->def;
@@ -41,7 +41,7 @@ const Value* Versions::chain(const Block* block, const Value* v) {
   return v;
 }
 
-bool Versions::hands_on(const Op& op, std::size_t operand) const {
+bool DefChain::forwards(const Op& op, std::size_t operand) const {
   const Op* const to = op.is(Opcode::yield_) ? op.parent->parent : &op;
   return to && values.contains(to->is(Opcode::loop_) ? to->blocks[1]->params[operand] : to->results[operand]);
 }
@@ -59,7 +59,7 @@ std::vector<const Op*> loops_around(const Block* block, const Op* outermost) {
   return out;
 }
 
-/// Whether in one trip of a body a write comes after the version that was read.
+/// Whether in one iteration of a body a write comes after the version that was read.
 bool follows(const Op& write, const Value* read, const Block* body) {
   if (!read->def && read->block == body) return true;
   std::unordered_map<const Block*, const Op*> around;  // the reading's place in the blocks around it
@@ -75,41 +75,41 @@ bool follows(const Op& write, const Value* read, const Block* body) {
 
 }  // namespace
 
-Reads reads_of(const Versions& versions, const Op* loop) {
+Reads reads_of(const DefChain& versions, const Op* loop) {
   Reads found;
-  const auto before_a_trip = [&](const Op* asking) {
+  const auto before_an_iteration = [&](const Op* asking) {
     ir::walk(asking->blocks[0], [&](const Op* o) {
       for (const Value* v : o->operands) found.others |= v->type.is_tensor() && v->block == asking->blocks[0];
     });
   };
-  before_a_trip(loop);
+  before_an_iteration(loop);
   ir::walk(loop->blocks[1], [&](const Op* op) {
     for (std::size_t i = 0; i < op->operands.size(); ++i) {
       if (!versions.values.contains(op->operands[i])) continue;
       if (op->is(Opcode::get_))
         found.gets.push_back(op);
       else if (op->is(Opcode::yield_) || op->is(Opcode::loop_))
-        found.others |= !versions.hands_on(*op, i);
+        found.others |= !versions.forwards(*op, i);
       else
         found.others |= !(op->is(Opcode::dim_) || op->is(Opcode::zeros_like_) || (i == 0 && is_write(*op)));
     }
-    if (op->is(Opcode::loop_)) before_a_trip(op);
+    if (op->is(Opcode::loop_)) before_an_iteration(op);
   });
   return found;
 }
 
-bool misses(const Op& access, const Op& write, const Op* outermost, Trip when) {
+bool is_independent_of(const Op& access, const Op& write, const Op* outermost, Iteration when) {
   const Value* const read = access.operands[0];
   const auto mine = loops_around(read->block, outermost), its = loops_around(write.parent, outermost);
   std::size_t common = 0;
   for (; common < mine.size() && common < its.size() && mine[common] == its[common]; ++common) {
-    // In a later trip of this loop, those around it in the same.
-    if (!counter_of(mine[common]) || !never_the_same(access, write, mine[common], when)) return false;
+    // In a later iteration of this loop, those around it in the same.
+    if (!counter_of(mine[common]) || !no_alias(access, write, mine[common], when)) return false;
   }
-  // After it in the same trip of all.
+  // After it in the same iteration of all.
   const Op* const innermost = mine[common - 1];
-  return follows(write, read, innermost->blocks[1]) != (when == Trip::later) ||
-         never_the_same(access, write, innermost, Trip::same);
+  return follows(write, read, innermost->blocks[1]) != (when == Iteration::later) ||
+         no_alias(access, write, innermost, Iteration::same);
 }
 
 }  // namespace lantern::passes

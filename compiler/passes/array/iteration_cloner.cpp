@@ -1,5 +1,5 @@
-// Copies of a trip's operations, at other trips' indices.
-#include "lantern/compiler/passes/array/shifted_trips.hpp"
+// Copies of an iteration's operations, at other iterations' indices.
+#include "lantern/compiler/passes/array/iteration_cloner.hpp"
 
 #include <algorithm>
 #include <unordered_set>
@@ -9,9 +9,9 @@
 
 namespace lantern::passes {
 
-std::optional<TripRange> trip_range(const Op* loop) {
+std::optional<IterationRange> iteration_range(const Op* loop) {
   if (!loop->is(Opcode::loop_) || loop->integer != 0 || loop->blocks[0]->ops.size() > 3) return {};
-  TripRange r;
+  IterationRange r;
   if (const auto up = counted(loop)) {
     r.index = up->index;
     r.number = loop->blocks[1]->params[up->index];
@@ -19,7 +19,7 @@ std::optional<TripRange> trip_range(const Op* loop) {
     r.last = offset(up->bound);
   } else if (const auto down = counts_down(loop)) {
     r.index = down->index;
-    r.number = down->trip;
+    r.number = down->iteration;
     r.ahead = 1;
     r.last = offset(loop->operands[down->index]);
   } else {
@@ -29,7 +29,7 @@ std::optional<TripRange> trip_range(const Op* loop) {
   return r;
 }
 
-bool in_any_order(std::vector<const Value*> values, const std::function<bool(const Value*)>& inside,
+bool is_rematerialisable(std::vector<const Value*> values, const std::function<bool(const Value*)>& inside,
                   const std::function<bool(const Value*)>& counts,
                   const std::function<bool(const Op&)>& unchanged, bool popped) {
   constexpr std::size_t longest = 300;
@@ -94,16 +94,16 @@ Value* written(ir::Builder& b, const Offset& o) {
   return b.emit(by > 0 ? Opcode::add_ : Opcode::sub_, {base, b.integer(by > 0 ? by : -by)});
 }
 
-Value* ShiftedTrips::number(std::size_t loop, std::int64_t shift) {
+Value* IterationCloner::number(std::size_t loop, std::int64_t shift) {
   Value*& v = numbers_[loop][shift];
   const Offset& base = loops_[loop].base;
   if (!v) v = written(b_, {base.base, base.by + static_cast<std::uint64_t>(shift)});
   return v;
 }
 
-Value* ShiftedTrips::at(Value* v, const Shifts& shifts) {
+Value* IterationCloner::at(Value* v, const Shifts& shifts) {
   const auto around =
-      std::ranges::find_if(loops_, [&](const TripBase& l) { return v->block == l.loop->blocks[1]; });
+      std::ranges::find_if(loops_, [&](const IterationBase& l) { return v->block == l.loop->blocks[1]; });
   if (around == loops_.end()) return v;
   if (v->type == ir::I64) {
     const Offset o = offset(v);
@@ -118,7 +118,7 @@ Value* ShiftedTrips::at(Value* v, const Shifts& shifts) {
   return made_[key] = made;
 }
 
-Value* ShiftedTrips::copy(const Op& op, const Shifts& shifts) {
+Value* IterationCloner::copy(const Op& op, const Shifts& shifts) {
   std::vector<Value*> operands;
   for (Value* v : op.operands) operands.push_back(at(v, shifts));
   const Key key{op.code, op.integer, operands};

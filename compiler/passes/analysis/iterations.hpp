@@ -1,0 +1,33 @@
+// What the iterations of a loop do: how much work each is, and how they come together in the loop's state.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
+
+namespace lantern::passes {
+
+/// How long an operation takes, an addition being 1; inner loops whose iterations are not known count as a few.
+std::int64_t weight(const Op& op);
+/// The same of all operations of a block.
+std::int64_t weight(const Block* block);
+
+/// What iterations do with a piece of state that does not count, and how they come together in it if they may run
+/// in any order; `combine` is none where one needs what another has left.
+struct Combination {
+  ir::Combine combine = ir::Combine::none;
+  std::optional<LoopStateSummary> use;
+};
+Combination combination(const Uses& uses, const Op* loop, std::size_t state);
+
+/// True for a counting loop whose iterations may run in any order, what they print and keep aside: each piece of
+/// its state counts, or comes together.
+bool is_doall(const Op* loop);
+/// The same, where iterations also ask nothing of what they make: sums, and elements of their own. Reverse mode of
+/// such a loop is reverse mode of its body, over the same iterations: what is known of the results' adjoints
+/// before the loop is all that an iteration needs. (Paszke et al., "Getting to the point: index sets and
+/// parallelism-preserving autodiff for pointful array programming", ICFP 2021.)
+bool is_doall_write_only(const Op* loop);
+
+}  // namespace lantern::passes
