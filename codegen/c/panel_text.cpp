@@ -183,8 +183,7 @@ LT_GEMM_APART static const $T* lt_gemm_kept_$K(lt_workspace* ws, const $T* from,
   return to;
 }
 #endif
-)c",
-       true},
+)c"},
   };
   return parts;
 }
