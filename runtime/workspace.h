@@ -36,6 +36,26 @@ typedef struct lt_target {
   int64_t bytes;
 } lt_target;
 
+/* A constant matrix, packed for products: `lines` vectors of k numbers, `across` of them side by side. */
+typedef struct lt_packed {
+  const void* of;
+  int64_t lines, line, k, step, across; /* line, step: the distances of lines, and of numbers of one, in memory */
+  void* memory;                         /* of `resize` */
+  void* data;
+} lt_packed;
+
+/* Numbers that are the same in every call, and what calls have packed of them for the next ones. The caller owns all
+ * (runtime/panels.hpp).
+ */
+typedef struct lt_panels {
+  int64_t ranges; /* of memory; in the order of their addresses */
+  const char* const* begin;
+  const char* const* end;
+  int64_t count, capacity;
+  int64_t next; /* calls ask in the same order: where the search begins */
+  lt_packed* packed;
+} lt_panels;
+
 typedef struct lt_workspace {
   lt_chunk* first;
   lt_chunk* chunk; /* the one in use; those after it are free */
@@ -46,6 +66,7 @@ typedef struct lt_workspace {
   int64_t tape_count;
   lt_target* targets; /* one a result, or null: all lie in the arena */
   char* stack_end;    /* how far down a recursion may go; null: as far as it can */
+  lt_panels* panels;  /* null: any number may change from call to call */
   void (*fail)(struct lt_workspace* ws, const char* message); /* does not return */
   void* (*resize)(void* memory, unsigned long bytes);         /* realloc */
   /* Calls part(w, share) for each of `count` shares of so many bytes, in up to so many threads; every thread

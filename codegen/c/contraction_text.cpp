@@ -26,6 +26,9 @@ const std::vector<PreludePart>& contraction_parts() {
 #define LT_GEMM_ROWS 6
 #endif
 #define LT_GEMM_FEW (LT_GEMM_ROWS / 3)
+#define LT_GEMM_WHERE_IT_IS (LT_GEMM_ROWS <= 6) /* see lt_gemm_there */
+#define LT_GEMM_DEPTH 256  /* numbers of a line that are packed together */
+#define LT_GEMM_LEAST 2000 /* numbers of a matrix that are worth keeping */
 /* Functions by themselves: their registers are all that there are. */
 #ifdef __TINYC__
 #define LT_GEMM_APART
@@ -104,11 +107,63 @@ LT_GEMM_TILE(lt_gemm_narrow_tile_$K, LT_GEMM_ROWS, LT_GEMM_NARROW_$K)
 LT_GEMM_TILE(lt_gemm_narrow_most_$K, 2 * LT_GEMM_FEW, LT_GEMM_NARROW_$K)
 LT_GEMM_TILE(lt_gemm_narrow_few_$K, LT_GEMM_FEW, LT_GEMM_NARROW_$K)
 #undef LT_GEMM_TILE
-/* The columns of a tile for so many. */
-static inline int64_t lt_gemm_across_$K(int64_t some) { return some <= LT_GEMM_NARROW_$K ? LT_GEMM_NARROW_$K : LT_GEMM_COLUMNS_$K; }
+/* Tiles of fewer columns than a vector has lanes: of the rows a vector each, times a number for each column. */
+#define LT_GEMM_SLIM_$K (LT_GEMM_WHERE_IT_IS || LT_GEMM_NARROW_$K <= 4 ? 0 : LT_GEMM_NARROW_$K <= 8 ? 4 : 8)
+#ifndef __TINYC__
+static inline __attribute__((always_inline)) void lt_gemm_thin_$K(int rows, int columns, int fresh, int64_t k, $T scale,
+                                                                  const $T* a, const $T* b, $T* const* to) {
+#ifdef __clang__
+#pragma STDC FP_CONTRACT ON
+#endif
+  const int vectors = (rows + LT_GEMM_LANES_$K - 1) / LT_GEMM_LANES_$K;
+  const lt_gemm_vector_$K zero = {0};
+  lt_gemm_vector_$K sum[8][LT_GEMM_ROWS];
+  for (int j = 0; j < columns; ++j)
+    for (int i = 0; i < vectors; ++i) sum[j][i] = zero;
+  for (int64_t l = 0; l < k; ++l) {
+    for (int i = 0; i < vectors; ++i) {
+      const lt_gemm_vector_$K x = *(const lt_gemm_in_memory_$K*)(a + i * LT_GEMM_LANES_$K); /* lanes behind the rows are idle */
+      for (int j = 0; j < columns; ++j) sum[j][i] += x * (b[j] - zero);
+    }
+    a += rows;
+    b += columns;
+  }
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < columns; ++j) {
+      const $T x = scale * sum[j][i / LT_GEMM_LANES_$K][i % LT_GEMM_LANES_$K];
+      to[i][j] = fresh ? x : to[i][j] + x;
+    }
+}
+#define LT_GEMM_THIN(name, columns)                                                                                          \
+  LT_GEMM_APART static void name(int64_t rows, int fresh, int64_t k, $T scale, const $T* a, const $T* b, $T* const* to) { \
+    if (rows == LT_GEMM_ROWS) lt_gemm_thin_$K(LT_GEMM_ROWS, columns, fresh, k, scale, a, b, to);                          \
+    else if (rows == LT_GEMM_FEW) lt_gemm_thin_$K(LT_GEMM_FEW, columns, fresh, k, scale, a, b, to);                       \
+    else lt_gemm_thin_$K(2 * LT_GEMM_FEW, columns, fresh, k, scale, a, b, to);                                            \
+  }
+LT_GEMM_THIN(lt_gemm_slim_$K, 4)
+LT_GEMM_THIN(lt_gemm_slim_twice_$K, 8)
+#undef LT_GEMM_THIN
+#endif
+/* The columns of a tile for the next of so many; only the last tile has columns that are not filled. */
+static inline int64_t lt_gemm_across_$K(int64_t some) {
+  const int64_t narrow = LT_GEMM_NARROW_$K, slim = LT_GEMM_SLIM_$K;
+  return some > narrow + slim ? LT_GEMM_COLUMNS_$K : some > slim ? narrow : some > 4 ? 8 : 4;
+}
+/* So many columns, with those that fill up the last tile. */
+static inline int64_t lt_gemm_filled_$K(int64_t some) {
+  int64_t all = some - some % LT_GEMM_COLUMNS_$K;
+  while (all < some) all += lt_gemm_across_$K(some - all);
+  return all;
+}
 /* A tile of which a is packed by columns of so many rows, and b by rows of so many columns. */
 static inline void lt_gemm_packed_$K(int64_t rows, int64_t columns, int fresh, int64_t k, $T scale, const $T* a, const $T* b,
                                      $T* const* to) {
+#ifndef __TINYC__
+  if (columns < LT_GEMM_NARROW_$K) {
+    (columns == 4 ? lt_gemm_slim_$K : lt_gemm_slim_twice_$K)(rows, fresh, k, scale, a, b, to);
+    return;
+  }
+#endif
   (columns == LT_GEMM_COLUMNS_$K ? rows == LT_GEMM_ROWS  ? lt_gemm_tile_$K
                                    : rows == LT_GEMM_FEW ? lt_gemm_few_$K
                                                          : lt_gemm_most_$K
@@ -118,7 +173,6 @@ static inline void lt_gemm_packed_$K(int64_t rows, int64_t columns, int fresh, i
 }
 /* One of which the rows of a lie where they are, each in one piece: of few rows that is no slower than packing, and costs
    nothing. Of many there are not enough registers for where they lie. */
-#define LT_GEMM_WHERE_IT_IS (LT_GEMM_ROWS <= 6)
 LT_GEMM_APART static void lt_gemm_wide_there_$K(int fresh, int64_t k, $T scale, const $T* a, int64_t a_row, const $T* b,
                                                 $T* const* to) {
   lt_gemm_rows_$K(LT_GEMM_ROWS, LT_GEMM_COLUMNS_$K, fresh, k, scale, a, a_row, 1, b, to);
@@ -146,106 +200,10 @@ LT_GEMM_APART static void lt_gemm_row_$K(int fresh, $T* to, const $T* tile, int6
   for (; s < some; ++s) to[s] = (fresh ? 0 : to[s]) + scale * tile[s];
 }
 )c"},
-      // Goto and van de Geijn pack panels; these are the copies of which that consists.
-      {"K:panel",
-       functions,
-       {"gemm_sizes", "integers"},
-       R"c(#ifndef __TINYC__
-typedef $T lt_four_$K __attribute__((vector_size(4 * sizeof($T)), aligned(sizeof($T)), may_alias));
-typedef $T lt_eight_$K __attribute__((vector_size(8 * sizeof($T)), aligned(sizeof($T)), may_alias));
-typedef $T lt_sixteen_$K __attribute__((vector_size(16 * sizeof($T)), aligned(sizeof($T)), may_alias));
-/* Copies n numbers; vectors at both ends may overlap, and nothing else is touched. */
-static inline void lt_copy_$K($T* to, const $T* from, int64_t n) {
-  if (n >= 16) {
-    LT_PLAIN_LOOP
-    for (int64_t i = 0; i + 16 < n; i += 16) *(lt_sixteen_$K*)(to + i) = *(const lt_sixteen_$K*)(from + i);
-    *(lt_sixteen_$K*)(to + n - 16) = *(const lt_sixteen_$K*)(from + n - 16);
-  } else if (n >= 8) {
-    *(lt_eight_$K*)to = *(const lt_eight_$K*)from;
-    *(lt_eight_$K*)(to + n - 8) = *(const lt_eight_$K*)(from + n - 8);
-  } else if (n >= 4) {
-    *(lt_four_$K*)to = *(const lt_four_$K*)from;
-    *(lt_four_$K*)(to + n - 4) = *(const lt_four_$K*)(from + n - 4);
-  } else {
-    LT_PLAIN_LOOP
-    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
-  }
-}
-
-/* Eight numbers from each of eight places become columns of eight rows: pairs, then fours, then halves change places. Rows
-   are written one after the other: they may be shorter than eight. */
-LT_GEMM_APART static void lt_turn_$K($T* to, int64_t row, const $T* const* at) {
-#define LT_READ(i) const lt_eight_$K a##i = *(const lt_eight_$K*)at[i];
-#define LT_PAIRS(i, j)                                                                   \
-  const lt_eight_$K b##i = __builtin_shufflevector(a##i, a##j, 0, 8, 1, 9, 4, 12, 5, 13); \
-  const lt_eight_$K b##j = __builtin_shufflevector(a##i, a##j, 2, 10, 3, 11, 6, 14, 7, 15);
-#define LT_FOURS(i, j, low, high)                                                          \
-  const lt_eight_$K c##low = __builtin_shufflevector(b##i, b##j, 0, 1, 8, 9, 4, 5, 12, 13); \
-  const lt_eight_$K c##high = __builtin_shufflevector(b##i, b##j, 2, 3, 10, 11, 6, 7, 14, 15);
-#define LT_LOW(i, j) *(lt_eight_$K*)(to + i * row) = __builtin_shufflevector(c##i, c##j, 0, 1, 2, 3, 8, 9, 10, 11);
-#define LT_HIGH(i, j) *(lt_eight_$K*)(to + j * row) = __builtin_shufflevector(c##i, c##j, 4, 5, 6, 7, 12, 13, 14, 15);
-  LT_READ(0) LT_READ(1) LT_READ(2) LT_READ(3) LT_READ(4) LT_READ(5) LT_READ(6) LT_READ(7)
-  LT_PAIRS(0, 1) LT_PAIRS(2, 3) LT_PAIRS(4, 5) LT_PAIRS(6, 7)
-  LT_FOURS(0, 2, 0, 1) LT_FOURS(1, 3, 2, 3) LT_FOURS(4, 6, 4, 5) LT_FOURS(5, 7, 6, 7)
-  LT_LOW(0, 4) LT_LOW(1, 5) LT_LOW(2, 6) LT_LOW(3, 7)
-  LT_HIGH(0, 4) LT_HIGH(1, 5) LT_HIGH(2, 6) LT_HIGH(3, 7)
-#undef LT_READ
-#undef LT_PAIRS
-#undef LT_FOURS
-#undef LT_LOW
-#undef LT_HIGH
-}
-
-/* Eight rows of a panel, of which each line holds eight numbers in one piece from `at` on: line p begins at line[p], or p
-   times `apart` where there are no lines. The last lines are repeated up to a multiple of eight; what is then written behind
-   a row belongs to the next one, which is written later (behind the panel there is room for it). */
-static inline void lt_turn_lines_$K($T* to, int64_t across, const $T* at, const int64_t* line, int64_t apart, int64_t some) {
-  for (int64_t p = (some - 1) / 8 * 8; p >= 0; p -= 8) {
-    const $T* place[8];
-    for (int64_t i = 0; i < 8; ++i) {
-      const int64_t q = p + i < some ? p + i : some - 1;
-      place[i] = at + (line ? line[q] : q * apart);
-    }
-    lt_turn_$K(to + p, across, place);
-  }
-  if ((some + 7) / 8 * 8 < across)
-    for (int64_t l = 0; l < 8; ++l)
-      LT_PLAIN_LOOP
-      for (int64_t p = (some + 7) / 8 * 8; p < across; ++p) to[l * across + p] = 0;
-}
-#endif
-)c"},
       {"K:gemm",
        functions,
-       {"allocate", "mark", "K:gemm_tile", "K:panel", "integers"},
-       R"c(/* Copies a matrix's block, `across` lines at a time side by side; the last ones are filled up with zeros. */
-LT_GEMM_APART static void lt_gemm_pack_$K($T* to, const $T* from, int64_t lines, int64_t line, int64_t k, int64_t step,
-                                          int64_t across) {
-  for (int64_t i = 0; i < lines; i += across) {
-    const int64_t some = across < lines - i ? across : lines - i;
-    int64_t l = 0;
-#ifndef __TINYC__
-    if (step == 1 && line != 1)
-      for (; l + 8 <= k; l += 8, to += 8 * across) lt_turn_lines_$K(to, across, from + i * line + l, 0, line, some);
-#endif
-    for (; l < k; ++l) {
-      const $T* at = from + i * line + l * step;
-      int64_t p = 0;
-#ifndef __TINYC__
-      if (line == 1)
-        for (; p + LT_GEMM_LANES_$K <= some; p += LT_GEMM_LANES_$K)
-          *(lt_gemm_in_memory_$K*)(to + p) = *(const lt_gemm_in_memory_$K*)(at + p);
-#endif
-      LT_PLAIN_LOOP
-      for (; p < some; ++p) to[p] = at[p * line];
-      LT_PLAIN_LOOP
-      for (; p < across; ++p) to[p] = 0;
-      to += across;
-    }
-  }
-}
-
-/* Some rows and vectors of columns of c += scale a b, or, where `fresh`, c = scale a b, where the rows of b and c lie in one
+       {"allocate", "mark", "K:gemm_tile", "K:pack", "integers"},
+       R"c(/* Some rows and vectors of columns of c += scale a b, or, where `fresh`, c = scale a b, where the rows of b and c lie in one
    piece. */
 #ifdef __TINYC__
 static void lt_gemm_in_place_$K(int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row,
@@ -381,7 +339,7 @@ static void lt_gemm_dots_$K(int fresh, int64_t m, int64_t n, int64_t k, $T scale
    piece. */
 static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row,
                        int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row) {
-  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = 256, most_m = 16 * rows, most_n = 64 * columns;
+  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = LT_GEMM_DEPTH, most_m = 16 * rows, most_n = 64 * columns;
   if (m <= 0 || n <= 0 || k < 0) return;
 #ifndef __TINYC__
   if (m <= 4 && a_column == 1 && b_row == 1) {
@@ -390,7 +348,12 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
   }
 #endif
   const lt_position mark = lt_mark(ws);
-  if (n * k < 64000 || (m <= 4 && b_column == 1)) { /* packing b pays where many rows use it */
+  const $T *a_kept = 0, *b_kept = 0;
+  if (m > 4) {
+    a_kept = lt_gemm_kept_$K(ws, a, m, a_row, k, a_column, rows);
+    if (!a_kept) b_kept = lt_gemm_kept_$K(ws, b, n, b_column, k, b_row, columns);
+  }
+  if (!a_kept && !b_kept && (n * k < 64000 || (m <= 4 && b_column == 1))) { /* packing b pays where many rows use it */
     if (b_column != 1) { /* its columns become rows */
       $T* const turned = ($T*)lt_allocate(ws, k * n * (int64_t)sizeof($T));
       for (int64_t l = 0; l < k; ++l)
@@ -406,30 +369,32 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
     lt_leave(ws, mark);
     return;
   }
-  const int there = LT_GEMM_WHERE_IT_IS && a_column == 1;
-  $T* const left = ($T*)lt_allocate(ws, most_k * (most_m + rows) * (int64_t)sizeof($T));
-  $T* const right = ($T*)lt_allocate(ws, (most_k * most_n + 8) * (int64_t)sizeof($T));
+  const int there = LT_GEMM_WHERE_IT_IS && a_column == 1 && !a_kept;
+  $T* const a_panels = a_kept ? 0 : ($T*)lt_allocate(ws, most_k * (most_m + rows) * (int64_t)sizeof($T));
+  $T* const b_panels = b_kept ? 0 : ($T*)lt_allocate(ws, (most_k * most_n + 8) * (int64_t)sizeof($T));
+  const int64_t filled_m = lt_gemm_filled_rows_$K(m), filled_n = lt_gemm_filled_$K(n);
   $T* const tile = ($T*)lt_allocate(ws, rows * columns * (int64_t)sizeof($T));
   for (int64_t l = 0; l < k; l += most_k) {
     const int64_t depth = most_k < k - l ? most_k : k - l;
     for (int64_t j = 0; j < n; j += most_n) {
       const int64_t wide = most_n < n - j ? most_n : n - j;
-      const int64_t last = wide % columns;
-      lt_gemm_pack_$K(right, b + l * b_row + j * b_column, wide - last, b_column, depth, b_row, columns);
-      lt_gemm_pack_$K(right + (wide - last) * depth, b + l * b_row + (j + wide - last) * b_column, last, b_column, depth, b_row,
-                      lt_gemm_across_$K(last));
+      const $T* const right = b_kept ? b_kept + l * filled_n + j * depth : b_panels;
+      if (!b_kept) lt_gemm_pack_columns_$K(b_panels, b + l * b_row + j * b_column, wide, b_column, depth, b_row);
       for (int64_t i = 0; i < m; i += most_m) {
         const int64_t high = most_m < m - i ? most_m : m - i;
-        const int64_t whole = high - high % rows, rest = high - whole;
-        const int64_t few = rest <= LT_GEMM_FEW ? LT_GEMM_FEW : rest <= 2 * LT_GEMM_FEW ? 2 * LT_GEMM_FEW : rows;
-        if (!there) lt_gemm_pack_$K(left, a + i * a_row + l * a_column, whole, a_row, depth, a_column, rows);
-        lt_gemm_pack_$K(left + whole * depth, a + (i + whole) * a_row + l * a_column, high - whole, a_row, depth, a_column, few);
-        for (int64_t q = 0; q < wide; q += columns)
+        const int64_t whole = high - high % rows, few = lt_gemm_few_of_$K(high - whole);
+        const $T* const left = a_kept ? a_kept + l * filled_m + i * depth : a_panels;
+        if (!there && !a_kept) lt_gemm_pack_$K(a_panels, a + i * a_row + l * a_column, whole, a_row, depth, a_column, rows);
+        if (!a_kept)
+          lt_gemm_pack_$K(a_panels + whole * depth, a + (i + whole) * a_row + l * a_column, high - whole, a_row, depth, a_column,
+                          few);
+        for (int64_t q = 0, across; q < wide; q += across) {
+          across = lt_gemm_across_$K(wide - q);
+          const int64_t some_columns = across < wide - q ? across : wide - q;
           for (int64_t p = 0, next; p < high; p = next) {
             next = p + (p < whole ? rows : few);
             $T* const first = c + (i + p) * c_row + j + q;
             const int64_t some_rows = (next < high ? next : high) - p;
-            const int64_t some_columns = columns < wide - q ? columns : wide - q, across = lt_gemm_across_$K(some_columns);
             const int at_once = some_columns == across, begins = fresh && l == 0;
             $T* to[LT_GEMM_ROWS];
             for (int64_t r = 0; r < next - p; ++r) to[r] = at_once && r < some_rows ? first + r * c_row : tile + r * columns;
@@ -442,6 +407,7 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
             for (int64_t r = 0; !at_once && r < some_rows; ++r)
               lt_gemm_row_$K(begins, first + r * c_row, tile + r * columns, some_columns, scale);
           }
+        }
       }
     }
   }
@@ -583,7 +549,7 @@ LT_GEMM_APART static void lt_contract_row_$K(int fresh, $T* to, const int64_t* a
 static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, const $T* x, const int64_t* x_row,
                                  const int64_t* x_sum, const $T* y, const int64_t* y_column, const int64_t* y_sum, $T* r,
                                  const int64_t* r_row, const int64_t* r_column) {
-  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = 256, most_m = 16 * rows, most_n = 64 * columns;
+  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = LT_GEMM_DEPTH, most_m = 16 * rows, most_n = 64 * columns;
   /* Long pieces of columns, as some of a picture are, are columns of a product of matrices each. */
   const int even = lt_even(x_row, m) && lt_even(x_sum, k) && lt_even(y_sum, k) && lt_even(r_row, m);
   if (even && n / (1 + lt_leaps(y_column, n) + lt_leaps(r_column, n)) >= 192) {
@@ -607,31 +573,41 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
   }
   const int64_t deepest = most_k < k ? most_k : k, widest = (most_n < n ? most_n : n) + columns;
   const int64_t x_apart = lt_step(x_row, m);
-  const int there = LT_GEMM_WHERE_IT_IS && lt_leaps(x_sum, k) == 0 && lt_even(x_row, m);
   const lt_position mark = lt_mark(ws);
-  $T* const left = ($T*)lt_allocate(ws, deepest * (most_m + rows) * (int64_t)sizeof($T));
-  $T* const right = ($T*)lt_allocate(ws, (deepest * widest + 8) * (int64_t)sizeof($T));
+  const $T* const x_kept = lt_even(x_row, m) && lt_even(x_sum, k)
+                               ? lt_gemm_kept_$K(ws, x, m, x_apart, k, lt_step(x_sum, k), rows)
+                               : 0;
+  const $T* const y_kept = !x_kept && lt_even(y_column, n) && lt_even(y_sum, k)
+                               ? lt_gemm_kept_$K(ws, y, n, lt_step(y_column, n), k, lt_step(y_sum, k), columns)
+                               : 0;
+  const int there = LT_GEMM_WHERE_IT_IS && !x_kept && lt_leaps(x_sum, k) == 0 && lt_even(x_row, m);
+  $T* const x_panels = x_kept ? 0 : ($T*)lt_allocate(ws, deepest * (most_m + rows) * (int64_t)sizeof($T));
+  $T* const y_panels = y_kept ? 0 : ($T*)lt_allocate(ws, (deepest * widest + 8) * (int64_t)sizeof($T));
+  const int64_t filled_m = lt_gemm_filled_rows_$K(m), filled_n = lt_gemm_filled_$K(n);
   $T* const tile = ($T*)lt_allocate(ws, rows * columns * (int64_t)sizeof($T));
   for (int64_t l = 0; l < k; l += most_k) {
     const int64_t depth = most_k < k - l ? most_k : k - l;
     for (int64_t j = 0; j < n; j += most_n) {
       const int64_t wide = most_n < n - j ? most_n : n - j;
-      for (int64_t q = 0; q < wide; q += columns) {
-        const int64_t some = columns < wide - q ? columns : wide - q;
-        lt_contract_pack_$K(right + q * depth, y, y_column + j + q, some, y_sum + l, depth, lt_gemm_across_$K(some));
+      const $T* const right = y_kept ? y_kept + l * filled_n + j * depth : y_panels;
+      for (int64_t q = 0, across; !y_kept && q < wide; q += across) {
+        across = lt_gemm_across_$K(wide - q);
+        lt_contract_pack_$K(y_panels + q * depth, y, y_column + j + q, across < wide - q ? across : wide - q, y_sum + l, depth,
+                            across);
       }
       for (int64_t i = 0; i < m; i += most_m) {
         const int64_t high = most_m < m - i ? most_m : m - i;
-        const int64_t whole = high - high % rows, rest = high - whole;
-        const int64_t few = rest <= LT_GEMM_FEW ? LT_GEMM_FEW : rest <= 2 * LT_GEMM_FEW ? 2 * LT_GEMM_FEW : rows;
-        for (int64_t p = 0, next; p < high; p = next) {
+        const int64_t whole = high - high % rows, few = lt_gemm_few_of_$K(high - whole);
+        const $T* const left = x_kept ? x_kept + l * filled_m + i * depth : x_panels;
+        for (int64_t p = 0, next; !x_kept && p < high; p = next) {
           next = p + (p < whole ? rows : few);
           if (there && p < whole) continue;
-          lt_contract_pack_$K(left + p * depth, x, x_row + i + p, (next < high ? next : high) - p, x_sum + l, depth, next - p);
+          lt_contract_pack_$K(x_panels + p * depth, x, x_row + i + p, (next < high ? next : high) - p, x_sum + l, depth, next - p);
         }
-        for (int64_t q = 0; q < wide; q += columns) {
+        for (int64_t q = 0, across; q < wide; q += across) {
+          across = lt_gemm_across_$K(wide - q);
           const int64_t* const to_column = r_column + j + q;
-          const int64_t some_columns = columns < wide - q ? columns : wide - q, across = lt_gemm_across_$K(some_columns);
+          const int64_t some_columns = across < wide - q ? across : wide - q;
           const int in_a_row = lt_leaps(to_column, some_columns) == 0;
           const int at_once = in_a_row && some_columns == across, begins = fresh && l == 0;
           for (int64_t p = 0, next; p < high; p = next) {

@@ -6,6 +6,7 @@
 namespace lantern::codegen {
 
 const std::vector<PreludePart>& contraction_parts();
+const std::vector<PreludePart>& panel_parts();
 const std::vector<PreludePart>& device_contraction_parts();
 const std::vector<PreludePart>& device_kernel_parts();
 const std::vector<PreludePart>& device_parts();
@@ -61,6 +62,7 @@ struct lt_workspace {
   int64_t tape_count;
   lt_target* targets;
   char* stack_end;
+  struct lt_panels* panels;
   void (*fail)(struct lt_workspace* ws, const char* message);
   void* (*resize)(void* memory, unsigned long bytes);
   void (*fork)(struct lt_workspace* ws, int64_t threads, int64_t count,
@@ -68,6 +70,22 @@ struct lt_workspace {
   void* host;
   char message[512];
 };
+)c"},
+      {"panels", types, {"workspace"}, R"c(typedef struct lt_packed {
+  const void* of;
+  int64_t lines, line, k, step, across;
+  void* memory;
+  void* data;
+} lt_packed;
+
+typedef struct lt_panels {
+  int64_t ranges;
+  const char* const* begin;
+  const char* const* end;
+  int64_t count, capacity;
+  int64_t next;
+  lt_packed* packed;
+} lt_panels;
 )c"},
       {"memcpy", prototypes, {}, "void* memcpy(void* to, const void* from, unsigned long bytes);\n"},
       {"memmove", prototypes, {}, "void* memmove(void* to, const void* from, unsigned long bytes);\n"},
@@ -623,7 +641,7 @@ struct lt_cont {
 const PreludePart* prelude_part(std::string_view name) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const PreludePart*> map;
-    for (const auto* table : {&memory_parts(), &kernel_parts(), &contraction_parts(), &report_parts(), &status_parts(),
+    for (const auto* table : {&memory_parts(), &kernel_parts(), &panel_parts(), &contraction_parts(), &report_parts(), &status_parts(),
                               &thread_parts(), &device_parts(), &device_kernel_parts(), &device_contraction_parts()})
       for (const PreludePart& part : *table) map.emplace(part.name, &part);
     return map;

@@ -120,9 +120,9 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
                                     const CompileOptions& options);
 
 /// Runs an entry point in the calling thread's workspace, which is kept between calls. `targets`: see
-/// Workspace::call.
+/// Workspace::call. `panels`: constants among the arguments (runtime/panels.hpp); null where all may change.
 void run(lt_entry* entry, CallFacts facts, const void* const* in, void* const* out,
-         lt_target* targets = nullptr);
+         lt_target* targets = nullptr, lt_panels* panels = nullptr);
 
 /// Bytes the calling thread's workspace holds: the most its calls ever needed.
 std::int64_t workspace_bytes();

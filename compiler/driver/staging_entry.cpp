@@ -106,8 +106,15 @@ Workspace& workspace() {
 }
 }  // namespace
 
-void run(lt_entry* entry, CallFacts facts, const void* const* in, void* const* out, lt_target* targets) {
+void run(lt_entry* entry, CallFacts facts, const void* const* in, void* const* out, lt_target* targets,
+         lt_panels* panels) {
   Workspace& ws = workspace();
+  struct With {
+    With(lt_workspace* memory, lt_panels* given) : memory_(memory), before_(std::exchange(memory->panels, given)) {}
+    ~With() { memory_->panels = before_; }
+    lt_workspace* memory_;
+    lt_panels* before_;
+  } const with(ws.get(), panels);
   if (facts.recursive)
     run_on_large_stack([&] {
       ws.get()->stack_end = control::stack_end();

@@ -529,14 +529,15 @@ Value value_of_sequence(const Reader& reader, const ::onnx::SequenceProto& s, co
   return Value::sequence(std::move(items), declared.element);
 }
 
-}  // namespace
-
-Model parse(std::span<const std::byte> bytes, const std::string& name, const fs::path& folder) {
-  const Quiet quiet;
+::onnx::ModelProto message_of(std::span<const std::byte> bytes, const std::string& name) {
   ::onnx::ModelProto proto;
   if (!parsed(bytes, proto))
     throw Error(name + ": expected an ONNX model, got " + std::to_string(bytes.size()) +
                 " bytes that are none: the file is damaged, cut off or of another format");
+  return proto;
+}
+
+Model model_of(::onnx::ModelProto proto, const std::string& name, const fs::path& folder) {
   Model model = Reader{name, folder}.model(proto);
   proto.Clear();
   arrange(model);
@@ -544,10 +545,18 @@ Model parse(std::span<const std::byte> bytes, const std::string& name, const fs:
   return model;
 }
 
+}  // namespace
+
+Model parse(std::span<const std::byte> bytes, const std::string& name, const fs::path& folder) {
+  const Quiet quiet;
+  return model_of(message_of(bytes, name), name, folder);
+}
+
 Model load(const fs::path& path) {
-  const std::vector<std::byte> bytes = bytes_of_file(path);
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  return parse(bytes, path.filename().string(), folder);
+  const Quiet quiet;
+  const std::string name = path.filename().string();
+  ::onnx::ModelProto proto = message_of(bytes_of_file(path), name);  // the file's bytes are not needed any more
+  return model_of(std::move(proto), name, path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
 Value load_value(const fs::path& path, const ValueInfo& declared) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -10,6 +11,7 @@
 #include "lantern/compiler/onnx/operator.hpp"
 #include "lantern/compiler/onnx/prepare.hpp"
 #include "lantern/ir/graph.hpp"
+#include "lantern/runtime/panels.hpp"
 
 namespace lantern::onnx {
 
@@ -148,6 +150,8 @@ struct Session::State {
   std::unordered_map<std::string, Value*> parameters;
 
   std::mutex mutex;
+  std::vector<std::unique_ptr<Panels>> panels;  ///< of the weights, as many as there were calls at a time
+  std::size_t changes = 0;                      ///< of weights
   Policy policy;
   std::map<std::string, std::shared_ptr<const Code>> codes;
   std::shared_ptr<const Code> last;
@@ -271,7 +275,36 @@ struct Session::State {
     }
   }
 
-  std::vector<Value> called(const Code& code, const std::vector<Value>& given) const {
+  /// Panels of the weights, for one call; they go back when it ends, unless the weights were changed meanwhile.
+  class PanelsInUse {
+   public:
+    explicit PanelsInUse(State& state) : state_(state) {
+      const std::lock_guard lock(state.mutex);
+      changes_ = state.changes;
+      if (!state.panels.empty()) {
+        panels_ = std::move(state.panels.back());
+        state.panels.pop_back();
+        return;
+      }
+      std::vector<std::span<const std::byte>> weights;
+      for (const Leaf& l : leaves_of(state.model)) weights.push_back(l.value->bytes());
+      panels_ = std::make_unique<Panels>(std::move(weights));
+    }
+    ~PanelsInUse() {
+      const std::lock_guard lock(state_.mutex);
+      if (changes_ == state_.changes) state_.panels.push_back(std::move(panels_));
+    }
+    PanelsInUse(const PanelsInUse&) = delete;
+    PanelsInUse& operator=(const PanelsInUse&) = delete;
+    lt_panels* get() const { return panels_->get(); }
+
+   private:
+    State& state_;
+    std::size_t changes_;
+    std::unique_ptr<Panels> panels_;
+  };
+
+  std::vector<Value> called(const Code& code, const std::vector<Value>& given) {
     std::vector<const void*> in;
     std::vector<std::vector<std::int64_t>> words;
     const auto pass = [&](const auto& self, const Value& v) -> void {
@@ -297,7 +330,8 @@ struct Session::State {
     std::vector<void*> out;
     for (const ir::Type& t : types)
       out.push_back(results.emplace_back(t.is_tensor() ? static_cast<std::size_t>(t.rank()) + 1 : 1).data());
-    core::driver::run(code.code->entry(), code.code->facts(), in.data(), out.data());
+    const PanelsInUse packed(*this);
+    core::driver::run(code.code->entry(), code.code->facts(), in.data(), out.data(), nullptr, packed.get());
     std::size_t next = 0;
     const auto take_tensor = [&](Element e) {
       const std::vector<std::int64_t>& w = results[next];
@@ -428,6 +462,8 @@ void Session::set_parameter(const std::string& name, Value value) {
   // Where it is no argument of the code, or was looked at while that was made, the code is made again.
   std::erase_if(state_->codes,
                 [&](const auto& code) { return code.second->consulted_weights || !is_leaf(before); });
+  state_->panels.clear();
+  ++state_->changes;
   *state_->parameters.at(name) = std::move(value);
 }
 

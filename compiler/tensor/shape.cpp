@@ -233,17 +233,27 @@ Datum joined_along(const char* what, std::span<const Datum> operands, int given,
     for (const Datum& t : operands.subspan(1)) joined = perform({Opcode::concat_, 0, loc}, {joined, t});
     return joined;
   }
-  Datum out = b.fill(Datum::zero(ir::Type(element(first))), sizes), from = Build::integer(0);
+  // As matrices of rows that stay in one piece: [before, along, behind].
+  const auto product = [&](std::size_t begin, std::size_t end) {
+    Datum all = sizes[begin];
+    for (std::size_t d = begin + 1; d < end; ++d) all = b.mul(all, sizes[d]);
+    return all;
+  };
+  Indices rows = {product(0, axis), sizes[axis]};
+  if (axis + 1 < sizes.size()) rows.push_back(product(axis + 1, sizes.size()));
+  Datum out = b.fill(Datum::zero(ir::Type(element(first))), rows), from = Build::integer(0);
   for (const Datum& t : operands) {
-    const Datum to = b.add(from, b.size(t, static_cast<int>(axis)));
-    out = b.points(b.sizes(t), {out}, [&](const Indices& at, const Datums& now) {
+    Indices own = rows;
+    own[1] = b.size(t, static_cast<int>(axis));
+    const Datum part = b.reshape(t, own);
+    out = b.points(own, {out}, [&](const Indices& at, const Datums& now) {
       Indices moved = at;
-      moved[axis] = b.add(at[axis], from);
-      return Datums{b.set(now[0], moved, b.get(t, at))};
+      moved[1] = b.add(at[1], from);
+      return Datums{b.set(now[0], moved, b.get(part, at))};
     })[0];
-    from = to;
+    from = b.add(from, own[1]);
   }
-  return out;
+  return b.reshape(out, sizes);
 }
 
 }  // namespace

@@ -282,6 +282,23 @@ TEST_CASE("a size that is open and turns out to be 1 is repeated") {
              floats({2, 2}, {11, 22, 13, 24}));
 }
 
+TEST_CASE("packed weights of a session follow its parameters") {
+  onnx::Graph g;
+  g.inputs = {info("x", Element::float32, {30, 50})};
+  g.initialisers = {{"w", wave({50, 70}, 3)}};
+  g.nodes = {node("MatMul", {"x", "w"}, {"y"})};
+  g.outputs = {result("y")};
+  onnx::Session session = onnx::compile(model(g), {.target = core::Target::cpp}), eager = onnx::eager(model(g));
+  const Value x = wave({30, 50}, 1);
+  for (const double phase : {3.0, 5.0, 7.0}) {
+    session.set_parameter("w", wave({50, 70}, phase));
+    eager.set_parameter("w", wave({50, 70}, phase));
+    for (int i = 0; i < 2; ++i) check_near(session.run({x})[0], eager.run({x})[0]);
+  }
+  CHECK(session.source("cpp").find("lt_gemm_kept_f32") != std::string::npos);
+  CHECK(session.compilations() == 1);
+}
+
 TEST_CASE("parameters of a session are changed") {
   onnx::Session session = onnx::compile(classifier(), {.target = core::Target::c});
   const Value x = wave({1, 2, 6, 6}, 1);

@@ -132,6 +132,35 @@ TEST_CASE("dead_fills: a matrix, all of whose columns are set", "[passes]") {
   CHECK_FALSE(unfilled(loop(matrix, "f64[?,?]", one + set("%18", "%17", "%31"))));
 }
 
+TEST_CASE("dead_fills: rows of which loops set ranges", "[passes]") {
+  // Each row of 5: `first` elements from 0 on, and `second` from `from` on.
+  const auto ranges = [](int first, int from, int second) {
+    const auto inner = [](const char* index, const char* row, const char* bound, const std::string& place) {
+      const std::string i = index;
+      return "    " + i + "0, " + i + "1 = loop %3, " + row + " : i64, f64[?,5] while (" + i + "2: i64, " + i +
+             "3: f64[?,5]) {\n      " + i + "4 = lt " + i + "2, " + bound + " : bool\n      yield " + i + "4\n    } do (" + i +
+             "5: i64, " + i + "6: f64[?,5]) {\n" + place + "      " + i + "8 = set " + i + "6, %16, " + i +
+             "7, %2 : f64[?,5]\n      " + i + "9 = add " + i + "5, %31 : i64\n      yield " + i + "9, " + i + "8\n    }\n";
+    };
+    const auto number = [](const char* name, int n) {
+      return std::string("    ") + name + " = constant " + std::to_string(n) + " : i64\n";
+    };
+    const std::string body = number("%30", 0) + number("%31", 1) + number("%32", first) + number("%33", from) +
+                             number("%34", second) + inner("%4", "%17", "%32", "      %47 = add %45, %30 : i64\n") +
+                             inner("%5", "%41", "%34", "      %57 = add %55, %33 : i64\n");
+    std::string text = loop("  %7 = constant 5 : i64\n  %9 = constant 0 : f64\n  %10 = fill %9, %1, %7 : f64[?,5]\n",
+                            "f64[?,5]", body);
+    text.replace(text.rfind("%18"), 3, "%51");
+    return text;
+  };
+  CHECK(unfilled(ranges(2, 2, 3)));
+  CHECK(unfilled(ranges(4, 4, 1)));
+  CHECK_FALSE(unfilled(ranges(2, 2, 2)));  // the last element is left
+  CHECK_FALSE(unfilled(ranges(2, 3, 2)));  // one in between
+  CHECK_FALSE(unfilled(ranges(3, 1, 2)));  // two are set twice
+  CHECK_FALSE(unfilled(ranges(2, 2, 0)));
+}
+
 namespace {
 
 using Matrix = Rep<Tensor<double, dyn, dyn>>;

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
+#include <utility>
 
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/ir/error.hpp"
@@ -99,10 +100,10 @@ int run(int argc, char** argv) {
     throw Error(std::string(e.what()) + "; see lantern-onnx --help");
   }
   check(options);
-  const onnx::Model model = onnx::load(options.model);
+  onnx::Model model = onnx::load(options.model);
   int status = 0;
   core::run_on_large_stack([&] {
-    if (!options.inputs.empty()) return run_model(model, options);
+    if (!options.inputs.empty()) return run_model(std::move(model), options);
     if (!options.emit.empty()) return emit(model, options);
     bool supported = true;
     std::cout << described(model, supported);

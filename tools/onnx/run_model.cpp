@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <utility>
 
 #include "lantern/data.hpp"
 #include "lantern/onnx.hpp"
@@ -79,9 +80,12 @@ void time_runs(const onnx::Session& session, const std::vector<onnx::Value>& arg
 
 }  // namespace
 
-void run_model(const onnx::Model& model, const OnnxOptions& options) {
+void run_model(onnx::Model model, const OnnxOptions& options) {
   const NamedTensors arrays = load_npz(options.inputs);
-  onnx::Session session = onnx::compile(model,
+  std::vector<onnx::ValueInfo> with_default;  // inputs that weights represent may be given another value
+  for (const onnx::ValueInfo& v : model.graph.inputs)
+    if (model.graph.initialiser(v.name)) with_default.push_back(v);
+  onnx::Session session = onnx::compile(std::move(model),
                                         {.target = core::Target::cpp,
                                          .opt = options.opt,
                                          .strict_math = options.strict_math,
@@ -98,9 +102,8 @@ void run_model(const onnx::Model& model, const OnnxOptions& options) {
     }
     arguments.push_back(value_of(at->second, v));
   }
-  // Inputs that weights represent may be given another value.
-  for (const onnx::ValueInfo& v : model.graph.inputs)
-    if (const auto at = arrays.find(v.name); at != arrays.end() && model.graph.initialiser(v.name))
+  for (const onnx::ValueInfo& v : with_default)
+    if (const auto at = arrays.find(v.name); at != arrays.end())
       session.set_parameter(v.name, value_of(at->second, v));
   const std::vector<onnx::Value> results = session.run(arguments);
   if (options.repeat > 0) time_runs(session, arguments, options.repeat);

@@ -43,7 +43,7 @@ onnx::ImportedModel imported_of(const onnx::Model& model, const OnnxOptions& opt
 void emit(const onnx::Model& model, const OnnxOptions& options);
 
 /// Runs the model on the arrays of a file, and writes its results to another.
-void run_model(const onnx::Model& model, const OnnxOptions& options);
+void run_model(onnx::Model model, const OnnxOptions& options);
 
 /// The function's name: letters, digits and _.
 std::string function_name(const onnx::Model& model, const OnnxOptions& options);

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 
 namespace lantern::passes {
@@ -74,43 +76,59 @@ class Writes {
   /// elements would be left. True if it is the first of its elements.
   bool note(const Op& set) {
     std::set<const Value*> loops;
-    std::vector<const Value*> place;  ///< the loops' indices, and null at the constant
-    std::size_t at = 0;
-    const Op* number = nullptr;
+    std::optional<Range> range;
+    std::size_t along = 0;  ///< the dimension of the range
     const auto rank = static_cast<std::size_t>(set.operands[0]->type.rank());
     for (std::size_t i = 0; i < rank; ++i) {
       const Value* index = set.operands[i + 1];
       const auto bound = bounds_.find(index);
-      if (bound != bounds_.end() && is_size(bound->second, filled_, i) && loops.insert(index).second) {
-        place.push_back(index);
-      } else if (!number && constant(index)) {
-        number = constant(index);
-        place.push_back(nullptr);
-        at = i;
-      } else {
-        return false;
-      }
+      if (bound != bounds_.end() && is_size(bound->second, filled_, i) && loops.insert(index).second) continue;
+      const auto size = constant_size(filled_, i);
+      if (range || !size || !(range = range_of(index, *size, loops))) return false;
+      along = i;
     }
     if (loops.size() != bounds_.size()) return false;
-    // Elements are distinguished by the constant alone.
-    const bool first = numbers_.empty() || (number && numbers_.contains(place) && numbers_.size() == 1);
-    auto& numbers = numbers_[place];
-    if (!number) {
+    // Elements are distinguished by their range alone.
+    if (!range) {
       covered_ = true;
-      return first;
+      return std::exchange(all_at_once_, true) ? false : ranges_.empty();
     }
-    const auto size = constant_size(filled_, at);
-    if (!size || number->integer < 0 || number->integer >= *size) return false;
-    const bool fresh = numbers.insert(number->integer).second;
-    covered_ |= static_cast<std::int64_t>(numbers.size()) == *size;
-    return first && fresh;
+    const bool first = !all_at_once_ && (ranges_.empty() || (ranges_.size() == 1 && ranges_.contains(along)));
+    auto& ranges = ranges_[along];
+    const bool fresh = std::ranges::none_of(ranges, [&](const Range& r) {
+      return r.begin < range->end && range->begin < r.end;
+    });
+    if (!fresh) return false;
+    ranges.push_back(*range);
+    std::int64_t elements = 0;
+    for (const Range& r : ranges) elements += r.end - r.begin;
+    covered_ |= elements == range->size;
+    return first;
+  }
+
+  /// Places in a dimension of constant size: one, or those of a loop, all of them with one constant added.
+  struct Range {
+    std::int64_t begin, end, size;
+  };
+  std::optional<Range> range_of(const Value* index, std::int64_t size, std::set<const Value*>& loops) const {
+    const Offset at = offset(index);
+    const auto by = static_cast<std::int64_t>(at.by);
+    Range r{by, by + 1, size};
+    if (at.base) {
+      const auto bound = bounds_.find(at.base);
+      if (bound == bounds_.end() || !constant(bound->second) || !loops.insert(at.base).second) return {};
+      r.end = by + constant(bound->second)->integer;
+    }
+    if (r.begin < 0 || r.end > size || r.end <= r.begin) return {};
+    return r;
   }
 
   Uses uses_;
   Filled filled_;
   std::map<const Value*, const Value*> bounds_;  ///< of the loops around what is looked at, by index
-  std::map<std::vector<const Value*>, std::set<std::int64_t>> numbers_;
+  std::map<std::size_t, std::vector<Range>> ranges_;  ///< by dimension: what is written for all others
   std::vector<Op*> sums_;
+  bool all_at_once_ = false;  ///< all elements were written at once
   bool understood_ = false, covered_ = false, once_ = true;
 };
 

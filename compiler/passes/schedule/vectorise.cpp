@@ -415,7 +415,7 @@ class Choice {
     constexpr double usual_trip_count = 8, little = 0.25;
     const auto inner = [&](Op* loop) -> const LanePlan* {
       const Decision& d = decide(loop);
-      return d.in_lanes && (!d.plan->iterations || *d.plan->iterations >= 2 * native_) ? d.plan.get() : nullptr;
+      return d.in_lanes && (!d.plan->iterations || 2 * *d.plan->iterations > native_) ? d.plan.get() : nullptr;
     };
     const auto own_array = [&](const Value* v) {
       return plan.is_varying(v) && std::ranges::find(v->type.dims(), ir::dynamic) != v->type.dims().end();

@@ -55,6 +55,7 @@ struct lt_workspace {
   int64_t tape_count;
   lt_target* targets;
   char* stack_end;
+  struct lt_panels* panels;
   void (*fail)(struct lt_workspace* ws, const char* message);
   void* (*resize)(void* memory, unsigned long bytes);
   void (*fork)(struct lt_workspace* ws, int64_t threads, int64_t count,

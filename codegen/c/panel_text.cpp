@@ -1,0 +1,191 @@
+// The prelude's packing of matrices for products: panels, and those of constant matrices that are kept between calls.
+#include "lantern/codegen/c/prelude_text.hpp"
+
+namespace lantern::codegen {
+
+using enum PreludeGroup;
+
+const std::vector<PreludePart>& panel_parts();
+
+const std::vector<PreludePart>& panel_parts() {
+  static const std::vector<PreludePart> parts = {
+      // Goto and van de Geijn pack panels; these are the copies of which that consists.
+      {"K:panel",
+       functions,
+       {"gemm_sizes", "integers"},
+       R"c(#ifndef __TINYC__
+typedef $T lt_four_$K __attribute__((vector_size(4 * sizeof($T)), aligned(sizeof($T)), may_alias));
+typedef $T lt_eight_$K __attribute__((vector_size(8 * sizeof($T)), aligned(sizeof($T)), may_alias));
+typedef $T lt_sixteen_$K __attribute__((vector_size(16 * sizeof($T)), aligned(sizeof($T)), may_alias));
+/* Copies n numbers; vectors at both ends may overlap, and nothing else is touched. */
+static inline void lt_copy_$K($T* to, const $T* from, int64_t n) {
+  if (n >= 16) {
+    LT_PLAIN_LOOP
+    for (int64_t i = 0; i + 16 < n; i += 16) *(lt_sixteen_$K*)(to + i) = *(const lt_sixteen_$K*)(from + i);
+    *(lt_sixteen_$K*)(to + n - 16) = *(const lt_sixteen_$K*)(from + n - 16);
+  } else if (n >= 8) {
+    *(lt_eight_$K*)to = *(const lt_eight_$K*)from;
+    *(lt_eight_$K*)(to + n - 8) = *(const lt_eight_$K*)(from + n - 8);
+  } else if (n >= 4) {
+    *(lt_four_$K*)to = *(const lt_four_$K*)from;
+    *(lt_four_$K*)(to + n - 4) = *(const lt_four_$K*)(from + n - 4);
+  } else {
+    LT_PLAIN_LOOP
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+  }
+}
+
+/* Eight numbers from each of eight places become columns of eight rows: pairs, then fours, then halves change places. Rows
+   are written one after the other: they may be shorter than eight. */
+LT_GEMM_APART static void lt_turn_$K($T* to, int64_t row, const $T* const* at) {
+#define LT_READ(i) const lt_eight_$K a##i = *(const lt_eight_$K*)at[i];
+#define LT_PAIRS(i, j)                                                                   \
+  const lt_eight_$K b##i = __builtin_shufflevector(a##i, a##j, 0, 8, 1, 9, 4, 12, 5, 13); \
+  const lt_eight_$K b##j = __builtin_shufflevector(a##i, a##j, 2, 10, 3, 11, 6, 14, 7, 15);
+#define LT_FOURS(i, j, low, high)                                                          \
+  const lt_eight_$K c##low = __builtin_shufflevector(b##i, b##j, 0, 1, 8, 9, 4, 5, 12, 13); \
+  const lt_eight_$K c##high = __builtin_shufflevector(b##i, b##j, 2, 3, 10, 11, 6, 7, 14, 15);
+#define LT_LOW(i, j) *(lt_eight_$K*)(to + i * row) = __builtin_shufflevector(c##i, c##j, 0, 1, 2, 3, 8, 9, 10, 11);
+#define LT_HIGH(i, j) *(lt_eight_$K*)(to + j * row) = __builtin_shufflevector(c##i, c##j, 4, 5, 6, 7, 12, 13, 14, 15);
+  LT_READ(0) LT_READ(1) LT_READ(2) LT_READ(3) LT_READ(4) LT_READ(5) LT_READ(6) LT_READ(7)
+  LT_PAIRS(0, 1) LT_PAIRS(2, 3) LT_PAIRS(4, 5) LT_PAIRS(6, 7)
+  LT_FOURS(0, 2, 0, 1) LT_FOURS(1, 3, 2, 3) LT_FOURS(4, 6, 4, 5) LT_FOURS(5, 7, 6, 7)
+  LT_LOW(0, 4) LT_LOW(1, 5) LT_LOW(2, 6) LT_LOW(3, 7)
+  LT_HIGH(0, 4) LT_HIGH(1, 5) LT_HIGH(2, 6) LT_HIGH(3, 7)
+#undef LT_READ
+#undef LT_PAIRS
+#undef LT_FOURS
+#undef LT_LOW
+#undef LT_HIGH
+}
+
+/* Eight rows of a panel, of which each line holds eight numbers in one piece from `at` on: line p begins at line[p], or p
+   times `apart` where there are no lines. The last lines are repeated up to a multiple of eight; what is then written behind
+   a row belongs to the next one, which is written later (behind the panel there is room for it). */
+static inline void lt_turn_lines_$K($T* to, int64_t across, const $T* at, const int64_t* line, int64_t apart, int64_t some) {
+  for (int64_t p = (some - 1) / 8 * 8; p >= 0; p -= 8) {
+    const $T* place[8];
+    for (int64_t i = 0; i < 8; ++i) {
+      const int64_t q = p + i < some ? p + i : some - 1;
+      place[i] = at + (line ? line[q] : q * apart);
+    }
+    lt_turn_$K(to + p, across, place);
+  }
+  if ((some + 7) / 8 * 8 < across)
+    for (int64_t l = 0; l < 8; ++l)
+      LT_PLAIN_LOOP
+      for (int64_t p = (some + 7) / 8 * 8; p < across; ++p) to[l * across + p] = 0;
+}
+#endif
+)c"},
+      {"K:pack",
+       functions,
+       {"panels", "K:gemm_tile", "K:panel", "integers"},
+       R"c(/* Copies a matrix's block, `across` lines at a time side by side; the last ones are filled up with zeros. */
+LT_GEMM_APART static void lt_gemm_pack_$K($T* to, const $T* from, int64_t lines, int64_t line, int64_t k, int64_t step,
+                                          int64_t across) {
+  for (int64_t i = 0; i < lines; i += across) {
+    const int64_t some = across < lines - i ? across : lines - i;
+    int64_t l = 0;
+#ifndef __TINYC__
+    if (step == 1 && line != 1)
+      for (; l + 8 <= k; l += 8, to += 8 * across) lt_turn_lines_$K(to, across, from + i * line + l, 0, line, some);
+#endif
+    for (; l < k; ++l) {
+      const $T* at = from + i * line + l * step;
+      int64_t p = 0;
+#ifndef __TINYC__
+      if (line == 1)
+        for (; p + LT_GEMM_LANES_$K <= some; p += LT_GEMM_LANES_$K)
+          *(lt_gemm_in_memory_$K*)(to + p) = *(const lt_gemm_in_memory_$K*)(at + p);
+#endif
+      LT_PLAIN_LOOP
+      for (; p < some; ++p) to[p] = at[p * line];
+      LT_PLAIN_LOOP
+      for (; p < across; ++p) to[p] = 0;
+      to += across;
+    }
+  }
+}
+
+/* The same of columns, in tiles of the widths that lt_gemm_across gives. */
+static void lt_gemm_pack_columns_$K($T* to, const $T* from, int64_t n, int64_t column, int64_t k, int64_t step) {
+  const int64_t whole = n - n % LT_GEMM_COLUMNS_$K;
+  lt_gemm_pack_$K(to, from, whole, column, k, step, LT_GEMM_COLUMNS_$K);
+  for (int64_t q = whole, across; q < n; q += across) {
+    across = lt_gemm_across_$K(n - q);
+    lt_gemm_pack_$K(to + q * k, from + q * column, across < n - q ? across : n - q, column, k, step, across);
+  }
+}
+/* Rows of a tile for so many of the last ones, and so many rows with those that fill up the last tile. */
+static inline int64_t lt_gemm_few_of_$K(int64_t rest) {
+  return rest <= LT_GEMM_FEW ? LT_GEMM_FEW : rest <= 2 * LT_GEMM_FEW ? 2 * LT_GEMM_FEW : LT_GEMM_ROWS;
+}
+static inline int64_t lt_gemm_filled_rows_$K(int64_t m) {
+  const int64_t rest = m % LT_GEMM_ROWS;
+  return m - rest + (rest ? lt_gemm_few_of_$K(rest) : 0);
+}
+
+/* The panels of a matrix that is the same in every call, packed by the first call: those of `depth` numbers from l on begin
+   at l times the lines with those that fill up. Null where the matrix may change. */
+#ifdef __TINYC__
+static const $T* lt_gemm_kept_$K(lt_workspace* ws, const $T* from, int64_t lines, int64_t line, int64_t k, int64_t step,
+                                 int64_t across) {
+  (void)ws, (void)from, (void)lines, (void)line, (void)k, (void)step, (void)across;
+  return 0;
+}
+#else
+LT_GEMM_APART static const $T* lt_gemm_kept_$K(lt_workspace* ws, const $T* from, int64_t lines, int64_t line, int64_t k,
+                                               int64_t step, int64_t across) {
+  lt_panels* const all = ws->panels;
+  if (!all || lines * k < LT_GEMM_LEAST || line < 0 || step < 0) return 0;
+  const char* const begin = (const char*)from;
+  const char* const end = (const char*)(from + (lines - 1) * line + (k - 1) * step + 1);
+  int64_t low = 0, high = all->ranges; /* the last range that begins here or before is low - 1 */
+  while (low < high) {
+    const int64_t middle = (low + high) / 2;
+    if (all->begin[middle] <= begin) low = middle + 1;
+    else high = middle;
+  }
+  if (low == 0 || end > all->end[low - 1]) return 0;
+  for (int64_t i = 0; i < all->count; ++i) {
+    const int64_t at = all->next + i < all->count ? all->next + i : all->next + i - all->count;
+    const lt_packed* const p = all->packed + at;
+    if (p->of != from || p->lines != lines || p->line != line || p->k != k || p->step != step || p->across != across) continue;
+    all->next = at + 1 < all->count ? at + 1 : 0;
+    return (const $T*)p->data;
+  }
+  if (all->count == all->capacity) {
+    const int64_t room = all->capacity ? 2 * all->capacity : 16;
+    lt_packed* const more = (lt_packed*)ws->resize(all->packed, (unsigned long)room * sizeof(lt_packed));
+    if (!more) return 0;
+    all->packed = more;
+    all->capacity = room;
+  }
+  const int of_columns = across == LT_GEMM_COLUMNS_$K;
+  const int64_t filled = of_columns ? lt_gemm_filled_$K(lines) : lt_gemm_filled_rows_$K(lines), whole = lines - lines % across;
+  /* Vectors of panels begin where cache lines do; turning may write, and slim tiles may read, a vector behind. */
+  char* const memory = (char*)ws->resize(0, (unsigned long)(filled * k) * sizeof($T) + 2 * 64);
+  if (!memory) return 0;
+  $T* const to = ($T*)(memory + 64 - (unsigned long)memory % 64);
+  for (int64_t l = 0; l < k; l += LT_GEMM_DEPTH) {
+    const int64_t depth = LT_GEMM_DEPTH < k - l ? LT_GEMM_DEPTH : k - l;
+    if (of_columns) lt_gemm_pack_columns_$K(to + l * filled, from + l * step, lines, line, depth, step);
+    else {
+      lt_gemm_pack_$K(to + l * filled, from + l * step, whole, line, depth, step, across);
+      lt_gemm_pack_$K(to + l * filled + whole * depth, from + whole * line + l * step, lines - whole, line, depth, step,
+                      lt_gemm_few_of_$K(lines - whole));
+    }
+  }
+  const lt_packed made = {from, lines, line, k, step, across, memory, to};
+  all->packed[all->count++] = made;
+  all->next = 0;
+  return to;
+}
+#endif
+)c"},
+  };
+  return parts;
+}
+
+}  // namespace lantern::codegen
