@@ -18,6 +18,8 @@
 #include "lantern/compiler/solvers/adjoint.hpp"               // odeint_adjoint
 #include "lantern/compiler/solvers/augmented_lagrangian.hpp"  // augmented_lagrangian
 #include "lantern/compiler/solvers/constrained.hpp"           // problem
+#include "lantern/compiler/solvers/dense_output.hpp"          // dormand_prince_dense
+#include "lantern/compiler/solvers/events.hpp"                // dormand_prince_events
 #include "lantern/compiler/solvers/interior_point.hpp"        // interior_point
 #include "lantern/compiler/solvers/kkt_sparsity.hpp"          // kkt_sparsity
 #include "lantern/compiler/solvers/least_squares.hpp"         // gauss_newton, levenberg_marquardt
