@@ -1,14 +1,15 @@
-// Problems with constraints: the x that makes f(x, a...) smallest where c(x, a...) = 0, g(x, a...) >= 0 and lo <= x <= hi.
+// Problems with constraints: the x that makes f(x, a...) smallest where c(x, a...) = 0, g(x, a...) >= 0 and
+// lo <= x <= hi.
 //
 //   auto disc = solvers::problem([](A x, D) { return x[0] + x[1]; })
 //                   .at_least_zero([](A x, D r) { return r * r - dot(x, x); })
 //                   .between(-1.0, inf);
 //   solvers::interior_point(disc, x0, r).x
 //
-// The Lagrangian is L = f - y c - w g, over v = (x, y, w): its gradient by v has all that the optimality conditions
-// (Karush-Kuhn-Tucker) need, and its Hessian by v is the matrix of Newton's method. The derivative of a solution is
-// that of the conditions, by the implicit function theorem (implicit.hpp). Source: Nocedal & Wright, "Numerical
-// Optimization", 2nd edition 2006, chapters 12, 17 and 19.
+// The Lagrangian is L = f - y c - w g, over v = (x, y, w): its gradient by v has all that the optimality
+// conditions (Karush-Kuhn-Tucker) need, and its Hessian by v is the matrix of Newton's method. The derivative
+// of a solution is that of the conditions, by the implicit function theorem (implicit.hpp). Source: Nocedal &
+// Wright, "Numerical Optimization", 2nd edition 2006, chapters 12, 17 and 19.
 #pragma once
 
 #include <limits>
@@ -18,7 +19,8 @@
 namespace lantern::solvers {
 
 /// What was found. The slope of the value by a right-hand side, of c(x) = b or g(x) >= b, is b's multiplier.
-template <class X, class T = Rep<double>, class V = Rep<core::Array<double>>, class I = Rep<std::int64_t>, class B = Rep<bool>>
+template <class X, class T = Rep<double>, class V = Rep<core::Array<double>>, class I = Rep<std::int64_t>,
+          class B = Rep<bool>>
 struct Optimum {
   X x;             ///< the last point, also where the search has not converged
   T value;         ///< f there
@@ -27,7 +29,8 @@ struct Optimum {
   V lower, upper;  ///< multipliers of x >= lo and x <= hi, 0 or more; empty without `between`
   T violation;     ///< the most that c differs from 0, or g or the distance to a limit lies below it
   I iterations;    ///< taken
-  B converged;     ///< within the tolerance; where it is false and `violation` is large, no feasible point was found near x0
+  B converged;  ///< within the tolerance; where it is false and `violation` is large, no feasible point was
+                ///< found near x0
 };
 
 namespace detail {
@@ -44,8 +47,9 @@ struct Problem {
   Hi hi;
   Pattern pattern;
 
-  static constexpr bool has_equal = !std::same_as<Equal, Absent>, has_at_least = !std::same_as<AtLeast, Absent>,
-                        has_limits = !std::same_as<Lo, Absent>, is_sparse = !std::same_as<Pattern, Absent>;
+  static constexpr bool has_equal = !std::same_as<Equal, Absent>,
+                        has_at_least = !std::same_as<AtLeast, Absent>, has_limits = !std::same_as<Lo, Absent>,
+                        is_sparse = !std::same_as<Pattern, Absent>;
 
   /// c(x, a...) = 0, a number or a vector.
   template <class C>
@@ -56,18 +60,20 @@ struct Problem {
   /// g(x, a...) >= 0, a number or a vector.
   template <class G>
   auto at_least_zero(G g) const {
-    static_assert(!has_at_least, "at_least_zero: expected one function of all inequalities, which may give a vector");
+    static_assert(!has_at_least,
+                  "at_least_zero: expected one function of all inequalities, which may give a vector");
     return Problem<F, Equal, G, Lo, Hi, Pattern>{f, equal, std::move(g), lo, hi, pattern};
   }
-  /// lower <= x <= upper: numbers, or vectors of x's size; infinite ones are none. f, c and g are asked within only. A
-  /// limit that is a value of the program is differentiated.
+  /// lower <= x <= upper: numbers, or vectors of x's size; infinite ones are none. f, c and g are asked
+  /// within only. A limit that is a value of the program is differentiated.
   template <class L, class U>
   auto between(L lower, U upper) const {
     static_assert(!has_limits, "between: expected limits once");
-    return Problem<F, Equal, AtLeast, L, U, Pattern>{f, equal, at_least, std::move(lower), std::move(upper), pattern};
+    return Problem<F, Equal, AtLeast, L, U, Pattern>{
+        f, equal, at_least, std::move(lower), std::move(upper), pattern};
   }
-  /// The sparsity of the optimality conditions, from kkt_sparsity: interior_point then computes few products of the
-  /// Hessian, and factors a band.
+  /// The sparsity of the optimality conditions, from kkt_sparsity: interior_point then computes few products
+  /// of the Hessian, and factors a band.
   template <class P>
   auto sparse(P s) const {
     static_assert(!is_sparse, "sparse: expected one sparsity");
@@ -85,8 +91,8 @@ struct Kkt {
   Vector<E> x, y, w, lower, upper;
 };
 
-/// f, c and g over flattened data: (x, arguments...), of which the first are n, how many equations and inequalities there
-/// are, and the limits.
+/// f, c and g over flattened data: (x, arguments...), of which the first are n, how many equations and
+/// inequalities there are, and the limits.
 template <FloatElement E>
 class Conditions {
  public:
@@ -94,7 +100,12 @@ class Conditions {
 
   /// `pattern`: how many values of a sparsity follow those.
   Conditions(Program f, Program c, Program g, bool limits, std::size_t pattern, Location loc)
-      : f_(std::move(f)), c_(std::move(c)), g_(std::move(g)), limits_(limits), skipped_(own + pattern), loc_(std::move(loc)) {}
+      : f_(std::move(f)),
+        c_(std::move(c)),
+        g_(std::move(g)),
+        limits_(limits),
+        skipped_(own + pattern),
+        loc_(std::move(loc)) {}
 
   bool has_limits() const { return limits_; }
   const Location& loc() const { return loc_; }
@@ -102,14 +113,17 @@ class Conditions {
 
   Number<E> value(const Vector<E>& x, const Datums& in) const { return Number<E>(f_.run(at(x, in))[0]); }
   Vector<E> equations(const Vector<E>& x, const Datums& in) const { return Vector<E>(c_.run(at(x, in))[0]); }
-  Vector<E> inequalities(const Vector<E>& x, const Datums& in) const { return Vector<E>(g_.run(at(x, in))[0]); }
+  Vector<E> inequalities(const Vector<E>& x, const Datums& in) const {
+    return Vector<E>(g_.run(at(x, in))[0]);
+  }
 
   /// L(v, arguments...).
   Program lagrangian() const {
     return {"lagrangian_" + f_.name, [self = *this](const Datums& in) {
               const Datums rest = core::ad::slice(in, 1, in.size());
               const Kkt<E> z = self.parts(Vector<E>(in[0]), rest, false);
-              const Number<E> l = self.value(z.x, rest) - dot(z.y, self.equations(z.x, rest)) - dot(z.w, self.inequalities(z.x, rest));
+              const Number<E> l = self.value(z.x, rest) - dot(z.y, self.equations(z.x, rest)) -
+                                  dot(z.w, self.inequalities(z.x, rest));
               return Datums{l.datum()};
             }};
   }
@@ -127,7 +141,8 @@ class Conditions {
     const Count n(in[0]), m(in[1]), p(in[2]), k = n + m + p;
     const Vector<E> none = z.slice(0, 0);
     if (!limits) return {z.slice(0, n), z.slice(n, n + m), z.slice(n + m, k), none, none};
-    return {z.slice(0, n), z.slice(n, n + m), z.slice(n + m, k), z.slice(k, k + n), z.slice(k + n, k + 2 * n)};
+    return {z.slice(0, n), z.slice(n, n + m), z.slice(n + m, k), z.slice(k, k + n),
+            z.slice(k + n, k + 2 * n)};
   }
   static Vector<E> joined(const Vector<E>& a, const Vector<E>& b) { return Vector<E>(concat(a, b).datum()); }
   static Vector<E> v_of(const Kkt<E>& z) { return joined(joined(z.x, z.y), z.w); }
@@ -151,21 +166,24 @@ class Conditions {
     return chosen(abs(hi) < std::numeric_limits<E>::max(), hi - x, zeros_like(x) + E(1));
   }
 
-  /// The optimality conditions of all of z: grad_x L - lower + upper, -c, and the products of multipliers with what they
-  /// belong to. Of these the derivative is taken: what the products are at the solution does not matter.
+  /// The optimality conditions of all of z: grad_x L - lower + upper, -c, and the products of multipliers
+  /// with what they belong to. Of these the derivative is taken: what the products are at the solution does
+  /// not matter.
   Program residual() const {
-    return {"optimality_" + f_.name, [self = *this](const Datums& in) {
-              const Datums rest = core::ad::slice(in, 1, in.size());
-              const Kkt<E> z = self.parts(Vector<E>(in[0]), rest, self.limits_);
-              const Vector<E> slope = self.gradient(v_of(z), rest);
-              const Count n(rest[0]), m(rest[1]), p(rest[2]);
-              const Vector<E> by_x = slope.slice(0, n), lack = slope.slice(n, n + m),
-                              products = -z.w * slope.slice(n + m, n + m + p);
-              if (!self.limits_) return Datums{joined(joined(by_x, lack), products).datum()};
-              const Vector<E> stationary = by_x - z.lower + z.upper;
-              const Vector<E> v = joined(joined(stationary, lack), products);
-              return Datums{joined(joined(v, z.lower * self.above(z.x, rest)), z.upper * self.below(z.x, rest)).datum()};
-            }};
+    return {
+        "optimality_" + f_.name, [self = *this](const Datums& in) {
+          const Datums rest = core::ad::slice(in, 1, in.size());
+          const Kkt<E> z = self.parts(Vector<E>(in[0]), rest, self.limits_);
+          const Vector<E> slope = self.gradient(v_of(z), rest);
+          const Count n(rest[0]), m(rest[1]), p(rest[2]);
+          const Vector<E> by_x = slope.slice(0, n), lack = slope.slice(n, n + m),
+                          products = -z.w * slope.slice(n + m, n + m + p);
+          if (!self.limits_) return Datums{joined(joined(by_x, lack), products).datum()};
+          const Vector<E> stationary = by_x - z.lower + z.upper;
+          const Vector<E> v = joined(joined(stationary, lack), products);
+          return Datums{
+              joined(joined(v, z.lower * self.above(z.x, rest)), z.upper * self.below(z.x, rest)).datum()};
+        }};
   }
 
   /// The most that a condition on x lacks.
@@ -201,14 +219,15 @@ class Conditions {
 
 /// A function that gives a number or a vector, of vectors alone.
 template <FloatElement E, class F, class X, class... A>
-Program vector_program(const std::string& solver, const char* what, const F& f, bool number, const Location& loc, const X& x,
-                       const A&... a) {
+Program vector_program(const std::string& solver, const char* what, const F& f, bool number,
+                       const Location& loc, const X& x, const A&... a) {
   Program p = program_of(f, x, a...);
   return {p.name, [p, solver, what, number, loc, kind = x.datum().type().element()](Datums in) {
             if constexpr (is_number<X>) in[0] = Vector<E>(in[0])(0).datum();
             const Datums y = p.run(in);
             if (y.size() != 1 || y[0].type().element() != kind || y[0].type().rank() > (number ? 0 : 1))
-              core::raise_at(loc, solver + ": expected " + what + " to give " + (number ? "a number" : "a number or a vector") +
+              core::raise_at(loc, solver + ": expected " + what + " to give " +
+                                      (number ? "a number" : "a number or a vector") +
                                       " of the unknown's element type, got " +
                                       (y.size() == 1 ? y[0].type().str() : "several values"));
             return number ? y : Datums{as_vector<E>(y[0]).datum()};
@@ -224,17 +243,20 @@ Vector<E> limit_of(const L& limit, const Vector<E>& x, const std::string& solver
     const auto lifted = core::detail::convert<core::detail::lifted_t<L>>(limit);
     const Datum d = lifted.datum();
     if (d.type().element() != x.datum().type().element() || d.type().rank() > 1)
-      core::raise_at(loc, solver + ": expected a limit to be a number or a vector of the unknown's element type, got " + d.type().str());
+      core::raise_at(
+          loc, solver + ": expected a limit to be a number or a vector of the unknown's element type, got " +
+                   d.type().str());
     if (!d.type().is_tensor()) return zeros_like(x) + Number<E>(d);
-    core::detail::require_same_sizes(d, x.datum(), 0, solver + ": expected as many limits as the unknown has numbers", loc);
+    core::detail::require_same_sizes(d, x.datum(), 0,
+                                     solver + ": expected as many limits as the unknown has numbers", loc);
     return Vector<E>(d);
   }
 }
 
 /// The conditions of a problem. `pattern`: how many values of a sparsity it has.
 template <FloatElement E, class P, class X, class... A>
-Conditions<E> problem_conditions(const std::string& solver, const P& problem, std::size_t pattern, const Location& loc, const X& x0,
-                                 const A&... a) {
+Conditions<E> problem_conditions(const std::string& solver, const P& problem, std::size_t pattern,
+                                 const Location& loc, const X& x0, const A&... a) {
   const auto program = [&](const char* what, const auto& f, bool number) {
     return vector_program<E>(solver, what, f, number, loc, x0, a...);
   };
@@ -245,13 +267,14 @@ Conditions<E> problem_conditions(const std::string& solver, const P& problem, st
   return {program("the objective", problem.f, true), c, g, P::has_limits, pattern, loc};
 }
 
-/// A point and its multipliers, how many iterations were made, and whether it is a solution, from (x0, arguments...).
+/// A point and its multipliers, how many iterations were made, and whether it is a solution, from (x0,
+/// arguments...).
 template <FloatElement E>
 using ConstrainedSolver = std::function<Datums(const Conditions<E>&, const Datums& in)>;
 
 template <FloatElement E, class P, class X, class... A>
-auto constrained(const std::string& name, const ConstrainedSolver<E>& solver, const P& problem, const Datums& pattern,
-                 const Location& loc, const X& x0, const A&... a) {
+auto constrained(const std::string& name, const ConstrainedSolver<E>& solver, const P& problem,
+                 const Datums& pattern, const Location& loc, const X& x0, const A&... a) {
   require_unknown(name, x0.datum(), loc);
   const Conditions<E> conditions = problem_conditions<E>(name, problem, pattern.size(), loc, x0, a...);
   const Vector<E> start = as_vector<E>(x0.datum());
@@ -262,31 +285,45 @@ auto constrained(const std::string& name, const ConstrainedSolver<E>& solver, co
   arguments[1] = conditions.equations(start, padded).dim(0).datum();
   arguments[2] = conditions.inequalities(start, padded).dim(0).datum();
   if constexpr (P::has_limits) {
-    const Vector<E> lo = limit_of<E>(problem.lo, start, name, loc), hi = limit_of<E>(problem.hi, start, name, loc);
-    const Truth ordered = FOR(0, start.dim(0), Truth(true),
-                              [&](const Count& i, const Truth& all) { return both(all, stop_gradient(lo(i)) < stop_gradient(hi(i))); });
-    core::detail::require(ordered.datum(),
-                          name + ": expected each lower limit to lie below its upper one; where x is known, use equal_zero", loc);
+    const Vector<E> lo = limit_of<E>(problem.lo, start, name, loc),
+                    hi = limit_of<E>(problem.hi, start, name, loc);
+    const Truth ordered = FOR(0, start.dim(0), Truth(true), [&](const Count& i, const Truth& all) {
+      return both(all, stop_gradient(lo(i)) < stop_gradient(hi(i)));
+    });
+    core::detail::require(
+        ordered.datum(),
+        name + ": expected each lower limit to lie below its upper one; where x is known, use equal_zero",
+        loc);
     arguments[3] = lo.datum(), arguments[4] = hi.datum();
   } else {
     const E infinity = std::numeric_limits<E>::infinity();
-    arguments[3] = (zeros_like(start) - infinity).datum(), arguments[4] = (zeros_like(start) + infinity).datum();
+    arguments[3] = (zeros_like(start) - infinity).datum(),
+    arguments[4] = (zeros_like(start) + infinity).datum();
   }
   arguments.insert(arguments.end(), pattern.begin(), pattern.end());
   arguments.insert(arguments.end(), rest.begin(), rest.end());
 
-  const Program run{name + "_" + conditions.name(), [conditions, solver](const Datums& in) { return solver(conditions, in); }};
-  const Datums found = solved_by(name, run, conditions.residual(), {start.datum()}, arguments, Equations::dense, loc);
+  const Program run{name + "_" + conditions.name(),
+                    [conditions, solver](const Datums& in) { return solver(conditions, in); }};
+  const Datums found =
+      solved_by(name, run, conditions.residual(), {start.datum()}, arguments, Equations::dense, loc);
   const Kkt<E> z = conditions.parts(Vector<E>(found[0]), arguments, conditions.has_limits());
-  return Optimum<X, Number<E>, Rep<core::Array<E>>>{from_vector<X, E>(z.x), conditions.value(z.x, arguments), as_array(z.y), as_array(z.w),
-                                                    as_array(z.lower), as_array(z.upper),
-                                          conditions.violation(z.x, arguments), Count(found[1]), Truth(found[2])};
+  return Optimum<X, Number<E>, Rep<core::Array<E>>>{from_vector<X, E>(z.x),
+                                                    conditions.value(z.x, arguments),
+                                                    as_array(z.y),
+                                                    as_array(z.w),
+                                                    as_array(z.lower),
+                                                    as_array(z.upper),
+                                                    conditions.violation(z.x, arguments),
+                                                    Count(found[1]),
+                                                    Truth(found[2])};
 }
 
 }  // namespace detail
 
-/// A problem without constraints, to which they are added: problem(f).equal_zero(c).at_least_zero(g).between(lo, hi). f, c
-/// and g take the unknown, a number or a vector, and what follows the start in a solver's call.
+/// A problem without constraints, to which they are added:
+/// problem(f).equal_zero(c).at_least_zero(g).between(lo, hi). f, c and g take the unknown, a number or a
+/// vector, and what follows the start in a solver's call.
 template <class F>
 auto problem(F f) {
   using detail::Absent;

@@ -1,23 +1,25 @@
-// interior_point: minima under constraints (constrained.hpp) by Newton's method on the conditions of a barrier problem.
+// interior_point: minima under constraints (constrained.hpp) by Newton's method on the conditions of a
+// barrier problem.
 //
-// Inequalities get slacks, g = s with s > 0; limits, slacks and their multipliers stay positive by the rule of the
-// fraction to the boundary. The barrier's weight falls whenever its problem is solved well enough. A step is shortened
-// until it lowers the merit function, value and barrier plus a multiple of what constraints lack, or the residual of the
-// conditions. The Hessian is shifted until the step has positive curvature, so that no factorisation has to tell the
-// inertia. Sources: Nocedal & Wright, "Numerical Optimization", 2nd edition 2006, algorithm 19.2; Waechter & Biegler,
-// "On the implementation of an interior-point filter line-search algorithm", 2006, for the parameters; Chiang & Zavala,
-// "An inertia-free filter line-search algorithm", 2016.
+// Inequalities get slacks, g = s with s > 0; limits, slacks and their multipliers stay positive by the rule
+// of the fraction to the boundary. The barrier's weight falls whenever its problem is solved well enough. A
+// step is shortened until it lowers the merit function, value and barrier plus a multiple of what constraints
+// lack, or the residual of the conditions. The Hessian is shifted until the step has positive curvature, so
+// that no factorisation has to tell the inertia. Sources: Nocedal & Wright, "Numerical Optimization", 2nd
+// edition 2006, algorithm 19.2; Waechter & Biegler, "On the implementation of an interior-point filter
+// line-search algorithm", 2006, for the parameters; Chiang & Zavala, "An inertia-free filter line-search
+// algorithm", 2016.
 #pragma once
 
-#include "lantern/compiler/solvers/kkt_sparsity.hpp"
 #include "lantern/compiler/solvers/constrained.hpp"
+#include "lantern/compiler/solvers/kkt_sparsity.hpp"
 
 namespace lantern::solvers {
 
 /// When a search ends, and how it begins.
 struct InteriorPointOptions {
-  /// The residual of the optimality conditions is at most this, in the largest norm, multipliers of more than 100 being
-  /// scaled to that; 0: 1e-8, of floats 1e-4.
+  /// The residual of the optimality conditions is at most this, in the largest norm, multipliers of more than
+  /// 100 being scaled to that; 0: 1e-8, of floats 1e-4.
   double tolerance = 0;
   std::int64_t iterations = 200;  ///< at most
   double barrier = 0.1;           ///< its weight at first; less for a start near the solution
@@ -55,7 +57,8 @@ class InteriorPoint {
     Truth good;
     Count trials;
   };
-  /// A point tried: what the value with the barrier is, what constraints lack, and the residual of the conditions.
+  /// A point tried: what the value with the barrier is, what constraints lack, and the residual of the
+  /// conditions.
   struct Trial {
     Kkt<E> z;
     Vector<E> slack;
@@ -75,37 +78,47 @@ class InteriorPoint {
       return v.set(i, max(min(v(i), hi(i) - margin), lo(i) + margin));
     });
     const Vector<E> g = f_.inequalities(x, in_), c = f_.equations(x, in_);
-    const Vector<E> slack = FOR(0, g.dim(0), g, [&](const Count& i, const Vector<E>& s) { return s.set(i, max(s(i), 1e-2)); });
+    const Vector<E> slack =
+        FOR(0, g.dim(0), g, [&](const Count& i, const Vector<E>& s) { return s.set(i, max(s(i), 1e-2)); });
     const Number<E> mu(options_.barrier);
-    const Kkt<E> z{x, zeros_like(c), mu / slack, lower_there() * (mu / f_.above(x, in_)), upper_there() * (mu / f_.below(x, in_))};
+    const Kkt<E> z{x, zeros_like(c), mu / slack, lower_there() * (mu / f_.above(x, in_)),
+                   upper_there() * (mu / f_.below(x, in_))};
     return {z, slack, mu, Number<E>(1.0), Number<E>(0.0), Count(0), Truth(false), Truth(true)};
   }
 
-  /// The residual of the conditions where the products are to be mu, in the largest norm. `slope`: the gradient of L.
-  Number<E> error(const Kkt<E>& z, const Vector<E>& slack, const Vector<E>& slope, const Number<E>& mu) const {
+  /// The residual of the conditions where the products are to be mu, in the largest norm. `slope`: the
+  /// gradient of L.
+  Number<E> error(const Kkt<E>& z, const Vector<E>& slack, const Vector<E>& slope,
+                  const Number<E>& mu) const {
     const Count n(in_[0]), m(in_[1]), p(in_[2]);
     const auto largest = [](const Vector<E>& v) { return Conditions<E>::largest(abs(v)); };
-    const Number<E> multipliers = sum_of_sizes(z.y) + sum_of_sizes(z.w) + sum_of_sizes(z.lower) + sum_of_sizes(z.upper);
+    const Number<E> multipliers =
+        sum_of_sizes(z.y) + sum_of_sizes(z.w) + sum_of_sizes(z.lower) + sum_of_sizes(z.upper);
     const Number<E> scale = max(1.0, multipliers / cast<E>(m + p + 2 * n) / 100.0);
-    const Number<E> products = max(largest(slack * z.w - mu), max(largest(lower_there() * (z.lower * f_.above(z.x, in_) - mu)),
-                                                                  largest(upper_there() * (z.upper * f_.below(z.x, in_) - mu))));
+    const Number<E> products =
+        max(largest(slack * z.w - mu), max(largest(lower_there() * (z.lower * f_.above(z.x, in_) - mu)),
+                                           largest(upper_there() * (z.upper * f_.below(z.x, in_) - mu))));
     return max(max(largest(slope.slice(0, n) - z.lower + z.upper) / scale, products / scale),
                max(largest(slope.slice(n, n + m)), largest(slope.slice(n + m, n + m + p) + slack)));
   }
 
-  Trial judged(const Kkt<E>& z, const Vector<E>& slack, const Number<E>& share, const Number<E>& mu, const Count& halvings) const {
+  Trial judged(const Kkt<E>& z, const Vector<E>& slack, const Number<E>& share, const Number<E>& mu,
+               const Count& halvings) const {
     const Count n(in_[0]), m(in_[1]), p(in_[2]);
-    const Vector<E> slope = f_.gradient(Conditions<E>::v_of(z), in_), above = f_.above(z.x, in_), below = f_.below(z.x, in_);
+    const Vector<E> slope = f_.gradient(Conditions<E>::v_of(z), in_), above = f_.above(z.x, in_),
+                    below = f_.below(z.x, in_);
     const Vector<E> lack = slope.slice(n, n + m), short_of = slope.slice(n + m, n + m + p) + slack;
     const Number<E> merit = f_.value(z.x, in_) - mu * (sum(log(slack)) + sum(log(above)) + sum(log(below)));
     const auto square = [](const Vector<E>& v) { return dot(v, v); };
-    const Number<E> residual = sqrt(square(slope.slice(0, n) - z.lower + z.upper) + square(lack) + square(short_of) + square(slack * z.w - mu) +
-                                    square(lower_there() * (z.lower * above - mu)) + square(upper_there() * (z.upper * below - mu)));
+    const Number<E> residual =
+        sqrt(square(slope.slice(0, n) - z.lower + z.upper) + square(lack) + square(short_of) +
+             square(slack * z.w - mu) + square(lower_there() * (z.lower * above - mu)) +
+             square(upper_there() * (z.upper * below - mu)));
     return {z, slack, share, merit, sum_of_sizes(lack) + sum_of_sizes(short_of), residual, halvings};
   }
 
-  /// Newton's step: the Hessian of L by v, with the barriers' curvature and the shift, times the step is what the gradient
-  /// lacks. The shift grows until the step has positive curvature.
+  /// Newton's step: the Hessian of L by v, with the barriers' curvature and the shift, times the step is what
+  /// the gradient lacks. The shift grows until the step has positive curvature.
   Step newton_step(const State& s, const Vector<E>& slope) const {
     const Count n(in_[0]), m(in_[1]), p(in_[2]);
     const Vector<E> v = Conditions<E>::v_of(s.z), above = f_.above(s.z.x, in_), below = f_.below(s.z.x, in_);
@@ -115,11 +128,14 @@ class InteriorPoint {
     const Vector<E> right = joined(joined(pull, zeros_like(s.z.y)), -s.barrier / s.z.w) - slope;
     const auto matrix = matrix_at(v);
     const auto attempt = [&](const Number<E>& shift, const Count& trials) {
-      const Vector<E> diagonal = joined(joined(barrier + shift, zeros_like(s.z.y) - rounding<E>), -s.slack / s.z.w);
+      const Vector<E> diagonal =
+          joined(joined(barrier + shift, zeros_like(s.z.y) - rounding<E>), -s.slack / s.z.w);
       const Vector<E> step = matrix.solve(diagonal, right);
       const Vector<E> dx = step.slice(0, n), dw = step.slice(n + m, n + m + p);
       const Vector<E> ds = s.barrier / s.z.w - s.slack - s.slack / s.z.w * dw;
-      const Number<E> curvature = dot(dx, matrix.times(joined(joined(dx, zeros_like(s.z.y)), zeros_like(s.z.w))).slice(0, n)) + dot(dx, (barrier + shift) * dx) + dot(ds, s.z.w / s.slack * ds);
+      const Number<E> curvature =
+          dot(dx, matrix.times(joined(joined(dx, zeros_like(s.z.y)), zeros_like(s.z.w))).slice(0, n)) +
+          dot(dx, (barrier + shift) * dx) + dot(ds, s.z.w / s.slack * ds);
       const Truth good = both(finite(norm(step)), curvature >= 1e-8 * (dot(dx, dx) + dot(ds, ds)));
       return Step{step, shift, curvature, good, trials};
     };
@@ -130,7 +146,8 @@ class InteriorPoint {
   }
 
   /// How much of a change leaves a hundredth and less of what is positive.
-  static Number<E> share_within(const Vector<E>& from, const Vector<E>& change, const Number<E>& most, const Number<E>& keep) {
+  static Number<E> share_within(const Vector<E>& from, const Vector<E>& change, const Number<E>& most,
+                                const Number<E>& keep) {
     return FOR(0, from.dim(0), most, [&](const Count& i, const Number<E>& share) {
       const Number<E> c = change(i);
       return select(c < 0.0, min(share, -keep * from(i) / c), share);
@@ -151,21 +168,31 @@ class InteriorPoint {
         [&] {
           const Number<E> least = 0.1 * options_.tolerance;
           const Number<E> mu = WHILE(
-              before.barrier, [&](const Number<E>& b) { return both(b > least, error(before.z, before.slack, slope, b) <= 10.0 * b); },
+              before.barrier,
+              [&](const Number<E>& b) {
+                return both(b > least, error(before.z, before.slack, slope, b) <= 10.0 * b);
+              },
               [&](const Number<E>& b) { return max(least, min(0.2 * b, b * sqrt(b))); });
           State s = before;
           s.barrier = mu;
           const Step step = newton_step(s, slope);
-          const Vector<E> dx = step.v.slice(0, n), dy = step.v.slice(n, n + m), dw = step.v.slice(n + m, n + m + p);
-          const Vector<E> above = f_.above(s.z.x, in_), below = f_.below(s.z.x, in_), has_lower = lower_there(), has_upper = upper_there();
+          const Vector<E> dx = step.v.slice(0, n), dy = step.v.slice(n, n + m),
+                          dw = step.v.slice(n + m, n + m + p);
+          const Vector<E> above = f_.above(s.z.x, in_), below = f_.below(s.z.x, in_),
+                          has_lower = lower_there(), has_upper = upper_there();
           const Vector<E> ds = mu / s.z.w - s.slack - s.slack / s.z.w * dw;
           const Vector<E> d_lower = has_lower * (mu / above - s.z.lower - s.z.lower / above * dx),
                           d_upper = has_upper * (mu / below - s.z.upper + s.z.upper / below * dx);
           const Number<E> keep = max(0.99, 1.0 - mu), one(1.0);
-          const Number<E> primal = share_within(above, has_lower * dx, share_within(below, -(has_upper * dx), share_within(s.slack, ds, one, keep), keep), keep);
-          const Number<E> dual = share_within(s.z.lower, d_lower, share_within(s.z.upper, d_upper, share_within(s.z.w, dw, one, keep), keep), keep);
+          const Number<E> primal = share_within(
+              above, has_lower * dx,
+              share_within(below, -(has_upper * dx), share_within(s.slack, ds, one, keep), keep), keep);
+          const Number<E> dual =
+              share_within(s.z.lower, d_lower,
+                           share_within(s.z.upper, d_upper, share_within(s.z.w, dw, one, keep), keep), keep);
           const auto point = [&](const Number<E>& share) {
-            return Kkt<E>{s.z.x + share * dx, s.z.y + share * dy, s.z.w + dual * dw, s.z.lower + dual * d_lower, s.z.upper + dual * d_upper};
+            return Kkt<E>{s.z.x + share * dx, s.z.y + share * dy, s.z.w + dual * dw,
+                          s.z.lower + dual * d_lower, s.z.upper + dual * d_upper};
           };
           const auto trial = [&](const Number<E>& share, const Count& halvings) {
             return judged(point(share), s.slack + share * ds, share, mu, halvings);
@@ -173,15 +200,19 @@ class InteriorPoint {
           const Trial here = judged(s.z, s.slack, Number<E>(0.0), mu, Count(0));
           const Kkt<E> alone{s.z.x, zeros_like(s.z.y), zeros_like(s.z.w), s.z.lower, s.z.upper};
           const Vector<E> objective = f_.gradient(Conditions<E>::v_of(alone), in_).slice(0, n);
-          const Number<E> fall = dot(objective, dx) - mu * (dot(has_lower * dx, one / above) - dot(has_upper * dx, one / below) + sum(ds / s.slack));
+          const Number<E> fall =
+              dot(objective, dx) -
+              mu * (dot(has_lower * dx, one / above) - dot(has_upper * dx, one / below) + sum(ds / s.slack));
           const Number<E> wanted = (fall + 0.5 * step.curvature) / (0.9 * max(here.lack, 1e-30));
-          const Number<E> penalty = select(both(here.lack > 0.0, wanted > s.penalty), 2.0 * wanted, s.penalty);
+          const Number<E> penalty =
+              select(both(here.lack > 0.0, wanted > s.penalty), 2.0 * wanted, s.penalty);
           const Number<E> slope_of_merit = fall - penalty * here.lack;
           const Number<E> now = here.merit + penalty * here.lack;
           const Trial taken = WHILE(
               trial(primal, Count(0)),
               [&](const Trial& t) {
-                const Truth lower = t.merit + penalty * t.lack <= now + 1e-4 * t.share * slope_of_merit + rounding<E> * abs(now);
+                const Truth lower = t.merit + penalty * t.lack <=
+                                    now + 1e-4 * t.share * slope_of_merit + rounding<E> * abs(now);
                 const Truth nearer = t.residual <= (1.0 - 1e-4 * t.share) * here.residual;
                 return both(!either(both(lower, slope_of_merit < 0.0), nearer), t.halvings < 40);
               },
@@ -190,7 +221,8 @@ class InteriorPoint {
           return IF(
               usable,
               [&] {
-                return State{taken.z, taken.slack, mu, penalty, step.shift, s.steps + 1, Truth(false), Truth(true)};
+                return State{taken.z,    taken.slack, mu,           penalty,
+                             step.shift, s.steps + 1, Truth(false), Truth(true)};
               },
               [&] {
                 return State{s.z, s.slack, mu, penalty, step.shift, s.steps + 1, Truth(false), Truth(false)};
@@ -202,7 +234,9 @@ class InteriorPoint {
   auto matrix_at(const Vector<E>& v) const {
     if constexpr (sparse) {
       const KktPattern prototype;
-      return BandKkt<E>(f_, v, in_, core::detail::rebuild(prototype, core::ad::slice(in_, Conditions<E>::own, Conditions<E>::own + pattern_size)));
+      return BandKkt<E>(f_, v, in_,
+                        core::detail::rebuild(prototype, core::ad::slice(in_, Conditions<E>::own,
+                                                                         Conditions<E>::own + pattern_size)));
     } else {
       return DenseKkt<E>(f_, v, in_);
     }
@@ -218,36 +252,42 @@ class InteriorPoint {
 
 /// The x near x0 that makes f(x, a...) smallest under the constraints of a problem:
 ///
-///   solvers::interior_point(solvers::problem(f).equal_zero(c).at_least_zero(g).between(lo, hi), {.tolerance = 1e-8}, x0, a...)
+///   solvers::interior_point(solvers::problem(f).equal_zero(c).at_least_zero(g).between(lo, hi), {.tolerance
+///   = 1e-8}, x0, a...)
 ///
 /// or without options. x is a number or a vector, a... are any products of Reps. What f, c and g need that is
-/// differentiated is passed in a: to capture it is an Error. x0 need not satisfy the constraints; it is moved within the
-/// limits. Second derivatives are found by differentiation, dense for up to some hundreds of unknowns and constraints,
-/// or by the colours of a sparsity.
+/// differentiated is passed in a: to capture it is an Error. x0 need not satisfy the constraints; it is moved
+/// within the limits. Second derivatives are found by differentiation, dense for up to some hundreds of
+/// unknowns and constraints, or by the colours of a sparsity.
 ///
-/// Its derivative, of every order, is that of the optimality conditions, by a dense system of all unknowns and
-/// multipliers. It is right where gradients of the constraints that hold with equality are independent, each of those has a
-/// multiplier above 0 (strict complementarity), and the minimum is a strict one; at a change of the constraints that hold
-/// it is a mean of both sides.
+/// Its derivative, of every order, is that of the optimality conditions, by a dense system of all unknowns
+/// and multipliers. It is right where gradients of the constraints that hold with equality are independent,
+/// each of those has a multiplier above 0 (strict complementarity), and the minimum is a strict one; at a
+/// change of the constraints that hold it is a mean of both sides.
 ///
-/// Not to have converged shows in the result. Errors: an unknown that is a matrix or empty; f that gives no number, c or g
-/// that gives a matrix; limits of another size, or a lower limit that does not lie below its upper one.
+/// Not to have converged shows in the result. Errors: an unknown that is a matrix or empty; f that gives no
+/// number, c or g that gives a matrix; limits of another size, or a lower limit that does not lie below its
+/// upper one.
 template <class P, class X, class... A>
-  requires(detail::IsProblem<P>::value)
-auto interior_point(const P& problem, const InteriorPointOptions& options, const X& x0, const A&... a) {
+requires(detail::IsProblem<P>::value) auto interior_point(const P& problem,
+                                                          const InteriorPointOptions& options, const X& x0,
+                                                          const A&... a) {
   using Start = core::detail::lifted_t<X>;
-  static_assert(detail::Unknown<Start>,
-                "interior_point: expected x0 to be a Rep<double> or Rep<float>, or an array or tensor of those");
+  static_assert(
+      detail::Unknown<Start>,
+      "interior_point: expected x0 to be a Rep<double> or Rep<float>, or an array or tensor of those");
   using E = detail::element_of<Start>;
   InteriorPointOptions chosen = options;
   chosen.tolerance = detail::or_default<E>(options.tolerance, 1e-8, 1e-4);
   return detail::constrained<E>(
       "interior_point",
       [chosen](const detail::Conditions<E>& conditions, const core::Datums& in) {
-        const detail::InteriorPoint<E, P::is_sparse> method(conditions, chosen, core::ad::slice(in, 1, in.size()));
+        const detail::InteriorPoint<E, P::is_sparse> method(conditions, chosen,
+                                                            core::ad::slice(in, 1, in.size()));
         return method.search(detail::Vector<E>(in[0]));
       },
-      problem, detail::pattern_data(problem.pattern), core::here(options.place), core::detail::convert<Start>(x0), core::detail::convert<core::detail::lifted_t<A>>(a)...);
+      problem, detail::pattern_data(problem.pattern), core::here(options.place),
+      core::detail::convert<Start>(x0), core::detail::convert<core::detail::lifted_t<A>>(a)...);
 }
 LANTERN_SOLVER_WITHOUT_OPTIONS(interior_point, InteriorPointOptions)
 

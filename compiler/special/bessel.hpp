@@ -1,10 +1,12 @@
 // Bessel functions of whole order: J, Y, I and K.
 //
-// J and I: Miller's backward recurrence, which gives small values their digits, normalised by 1 = J0 + 2 (J2 + J4 + ...)
-// and e^x = I0 + 2 (I1 + I2 + ...). Y: Neumann's series in J for orders 0 and 1, then the forward recurrence. K: the
-// trapezoidal rule for the integral of exp(-x cosh t) cosh(n t), which converges exponentially. Sources: DLMF 10.74(iv),
-// 10.12.4, 10.35.5, 10.32.9; Abramowitz & Stegun, "Handbook of Mathematical Functions", 1964, 9.1.88 for Y; Olver, "Numerical solution of second-order linear difference equations", 1967;
-// Trefethen & Weideman, "The exponentially convergent trapezoidal rule", SIAM Review 56, 2014.
+// J and I: Miller's backward recurrence, which gives small values their digits, normalised by 1 = J0 + 2 (J2
+// + J4 + ...) and e^x = I0 + 2 (I1 + I2 + ...). Y: Neumann's series in J for orders 0 and 1, then the forward
+// recurrence. K: the trapezoidal rule for the integral of exp(-x cosh t) cosh(n t), which converges
+// exponentially. Sources: DLMF 10.74(iv), 10.12.4, 10.35.5, 10.32.9; Abramowitz & Stegun, "Handbook of
+// Mathematical Functions", 1964, 9.1.88 for Y; Olver, "Numerical solution of second-order linear difference
+// equations", 1967; Trefethen & Weideman, "The exponentially convergent trapezoidal rule", SIAM Review 56,
+// 2014.
 #pragma once
 
 #include <numbers>
@@ -23,7 +25,8 @@ struct Recurrence {
   D even, odd;      ///< Neumann's sums for Y0 and Y1
 };
 
-/// f[k - 1] = (2 k / x) f[k] - or + f[k + 1] for k from `from` to 1: of J where `oscillating`, else of I. x > 0.
+/// f[k - 1] = (2 k / x) f[k] - or + f[k + 1] for k from `from` to 1: of J where `oscillating`, else of I. x >
+/// 0.
 inline Recurrence backward(const I& from, const I& order, const D& x, bool oscillating) {
   const Recurrence start{D(0.0), D(1e-280), D(0.0), D(0.0), D(0.0), D(0.0), D(0.0)};
   return FOR(0, from + 1, start, [&](const I& step, const Recurrence& r) {
@@ -43,7 +46,8 @@ inline Recurrence backward(const I& from, const I& order, const D& x, bool oscil
     const D below = 2.0 * n / x * r.here + (oscillating ? -r.above : r.above);
     const D next = select(is_zero, r.here, below), last = select(is_zero, r.above, r.here);
     const D scale = select(abs(next) > 1e200, D(1e-200), D(1.0));
-    return Recurrence{scale * last, scale * next, scale * wanted, scale * first, scale * norm, scale * even, scale * odd};
+    return Recurrence{scale * last, scale * next, scale * wanted, scale * first,
+                      scale * norm, scale * even, scale * odd};
   });
 }
 /// (x / 2)^n / n!, what J and I are for small x.
@@ -81,7 +85,8 @@ inline D bessel_y_value(const I& order, const D& x) {
       [&] {
         // f[0] is the last of the recurrence.
         const Recurrence r = backward(turning_point(I(1), x), I(0), x, true);
-        const D j0 = r.wanted / r.norm, j1 = r.first / r.norm, logarithm = log(0.5 * x) + std::numbers::egamma;
+        const D j0 = r.wanted / r.norm, j1 = r.first / r.norm,
+                logarithm = log(0.5 * x) + std::numbers::egamma;
         const D y0 = 2.0 / std::numbers::pi * (logarithm * j0 - 2.0 * r.even / r.norm);
         const D y1 = 2.0 / std::numbers::pi * (-j0 / x + (logarithm - 1.0) * j1 - r.odd / r.norm);
         const auto [below, here] = FOR(1, n, std::tuple(y0, y1), [&](const I& k, const D& a, const D& b) {
@@ -130,37 +135,45 @@ inline D bessel_k_value(const I& order, const D& x) {
 
 // Derivatives are functions of the neighbouring orders, whose rules are met again.
 inline D bessel_j_of(const I& n, const D& x) {
-  return custom_jvp([](I k, D v) { return bessel_j_value(k, v); }, [](I k, D v, D dv) {
-    return std::tuple(bessel_j_value(k, v), 0.5 * (bessel_j_of(k - 1, v) - bessel_j_of(k + 1, v)) * dv);
-  })(n, x);
+  return custom_jvp([](I k, D v) { return bessel_j_value(k, v); },
+                    [](I k, D v, D dv) {
+                      return std::tuple(bessel_j_value(k, v),
+                                        0.5 * (bessel_j_of(k - 1, v) - bessel_j_of(k + 1, v)) * dv);
+                    })(n, x);
 }
 inline D bessel_y_of(const I& n, const D& x) {
-  return custom_jvp([](I k, D v) { return bessel_y_value(k, v); }, [](I k, D v, D dv) {
-    return std::tuple(bessel_y_value(k, v), 0.5 * (bessel_y_of(k - 1, v) - bessel_y_of(k + 1, v)) * dv);
-  })(n, x);
+  return custom_jvp([](I k, D v) { return bessel_y_value(k, v); },
+                    [](I k, D v, D dv) {
+                      return std::tuple(bessel_y_value(k, v),
+                                        0.5 * (bessel_y_of(k - 1, v) - bessel_y_of(k + 1, v)) * dv);
+                    })(n, x);
 }
 inline D bessel_i_of(const I& n, const D& x) {
-  return custom_jvp([](I k, D v) { return bessel_i_value(k, v); }, [](I k, D v, D dv) {
-    return std::tuple(bessel_i_value(k, v), 0.5 * (bessel_i_of(k - 1, v) + bessel_i_of(k + 1, v)) * dv);
-  })(n, x);
+  return custom_jvp([](I k, D v) { return bessel_i_value(k, v); },
+                    [](I k, D v, D dv) {
+                      return std::tuple(bessel_i_value(k, v),
+                                        0.5 * (bessel_i_of(k - 1, v) + bessel_i_of(k + 1, v)) * dv);
+                    })(n, x);
 }
 inline D bessel_k_of(const I& n, const D& x) {
-  return custom_jvp([](I k, D v) { return bessel_k_value(k, v); }, [](I k, D v, D dv) {
-    return std::tuple(bessel_k_value(k, v), -0.5 * (bessel_k_of(k - 1, v) + bessel_k_of(k + 1, v)) * dv);
-  })(n, x);
+  return custom_jvp([](I k, D v) { return bessel_k_value(k, v); },
+                    [](I k, D v, D dv) {
+                      return std::tuple(bessel_k_value(k, v),
+                                        -0.5 * (bessel_k_of(k - 1, v) + bessel_k_of(k + 1, v)) * dv);
+                    })(n, x);
 }
 
 }  // namespace detail
 
-/// Each of these: of a whole order n, of any sign, and a number or the elements of a tensor, differentiated by x to any
-/// order. Relative accuracy about 1e-13 away from zeros of J and Y, near them absolute.
-#define LANTERN_BESSEL(name)                                                                              \
-  template <class T>                                                                                      \
-    requires(detail::Real<T>)                                                                             \
-  [[nodiscard]] Rep<T> name(const At<std::int64_t>& n, const Rep<T>& x,                                   \
-                            std::source_location l = std::source_location::current()) {                   \
-    const detail::I order(n.datum);                                                                       \
-    return detail::each([order](const detail::D& v) { return detail::name##_of(order, v); }, l, x);       \
+/// Each of these: of a whole order n, of any sign, and a number or the elements of a tensor, differentiated
+/// by x to any order. Relative accuracy about 1e-13 away from zeros of J and Y, near them absolute.
+#define LANTERN_BESSEL(name)                                                                        \
+  template <class T>                                                                                \
+  requires(detail::Real<T>) [[nodiscard]] Rep<T> name(                                              \
+      const At<std::int64_t>& n, const Rep<T>& x,                                                   \
+      std::source_location l = std::source_location::current()) {                                   \
+    const detail::I order(n.datum);                                                                 \
+    return detail::each([order](const detail::D& v) { return detail::name##_of(order, v); }, l, x); \
   }
 /// J_n(x), for |x| < 1e7 (NaN beyond), in a time that grows with n and |x| (scipy.special.jn).
 LANTERN_BESSEL(bessel_j)

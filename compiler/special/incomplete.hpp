@@ -1,9 +1,9 @@
 // Incomplete gamma and beta functions, by series and continued fractions.
 //
-// Derivatives by x are the densities; those by the parameters are the derivatives of the series and fractions, which
-// converge as fast. Both are exact to any order. The numbers of terms grow with the square root of the parameters.
-// Sources: DLMF 8.7.1, 8.9.2, 8.17.22; Press et al., "Numerical Recipes", 3rd edition 2007, 6.2 and 6.4, for Lentz's
-// method.
+// Derivatives by x are the densities; those by the parameters are the derivatives of the series and
+// fractions, which converge as fast. Both are exact to any order. The numbers of terms grow with the square
+// root of the parameters. Sources: DLMF 8.7.1, 8.9.2, 8.17.22; Press et al., "Numerical Recipes", 3rd edition
+// 2007, 6.2 and 6.4, for Lentz's method.
 #pragma once
 
 #include "lantern/compiler/special/loops.hpp"
@@ -36,7 +36,8 @@ struct Fraction {
 /// x^a e^-x sum_n x^n / (a (a + 1) ... (a + n)) / Gamma(a), for x < a + 1.
 inline D lower_by_series(const D& a, const D& x) {
   const auto [sum, term, k] = WHILE(
-      std::tuple(D(1.0), D(1.0), D(1.0)), [](const D& s, const D& t, const D& n) { return both(t > 1e-20 * s, n < double(most_terms)); },
+      std::tuple(D(1.0), D(1.0), D(1.0)),
+      [](const D& s, const D& t, const D& n) { return both(t > 1e-20 * s, n < double(most_terms)); },
       [&](const D& s, const D& t, const D& n) {
         const D next = t * (x / (a + n));
         return std::tuple(s + next, next, n + 1.0);
@@ -110,10 +111,14 @@ inline auto beta_ratio_rule() {
     const B inside = both(both(a > 0.0, b > 0.0), both(x > 0.0, x < 1.0));
     return IF(
         inside, [&] { return beta_ratio(a, b, x); },
-        [&] { return select(both(a > 0.0, b > 0.0), select(x == 0.0, D(0.0), select(x == 1.0, D(1.0), D(nan))), D(nan)); });
+        [&] {
+          return select(both(a > 0.0, b > 0.0), select(x == 0.0, D(0.0), select(x == 1.0, D(1.0), D(nan))),
+                        D(nan));
+        });
   };
   return custom_jvp(value, [value](D a, D b, D x, D da, D db, D dx) {
-    const D by_a = std::get<1>(jvp(value)(a, b, x, D(1.0), D(0.0), D(0.0))), by_b = std::get<1>(jvp(value)(a, b, x, D(0.0), D(1.0), D(0.0)));
+    const D by_a = std::get<1>(jvp(value)(a, b, x, D(1.0), D(0.0), D(0.0))),
+            by_b = std::get<1>(jvp(value)(a, b, x, D(0.0), D(1.0), D(0.0)));
     const D tail = select(b == 1.0, D(0.0), (b - 1.0) * log1p(-x));
     const D density = exp(xlogy(a - 1.0, x) + tail + lgamma(a + b) - lgamma(a) - lgamma(b));
     return std::tuple(value(a, b, x), by_a * da + by_b * db + density * dx);
@@ -122,28 +127,35 @@ inline auto beta_ratio_rule() {
 
 }  // namespace detail
 
-/// The regularised lower incomplete gamma function P(a, x), from 0 at x = 0 to 1: the share of a gamma distribution of
-/// shape a and rate 1 that lies below x (scipy.special.gammainc). x: a number or a tensor; a: a number, or a tensor of x's
-/// shape. NaN for a < 0 or x < 0. Differentiated by a and x, to any order; at x = 0 the derivatives by x of second
-/// order and above are NaN. Relative accuracy: about 1e-14 a, at most.
+/// The regularised lower incomplete gamma function P(a, x), from 0 at x = 0 to 1: the share of a gamma
+/// distribution of shape a and rate 1 that lies below x (scipy.special.gammainc). x: a number or a tensor; a:
+/// a number, or a tensor of x's shape. NaN for a < 0 or x < 0. Differentiated by a and x, to any order; at x
+/// = 0 the derivatives by x of second order and above are NaN. Relative accuracy: about 1e-14 a, at most.
 template <class T, detail::Beside<T> A>
-  requires(detail::Real<T>)
-[[nodiscard]] Rep<T> gammainc(const A& a, const Rep<T>& x, std::source_location l = std::source_location::current()) {
-  return detail::each([](const detail::D& v, const detail::D& p) { return detail::gamma_ratio_rule(false)(p, v); }, l, x, a);
+requires(detail::Real<T>)
+    [[nodiscard]] Rep<T> gammainc(const A& a, const Rep<T>& x,
+                                  std::source_location l = std::source_location::current()) {
+  return detail::each(
+      [](const detail::D& v, const detail::D& p) { return detail::gamma_ratio_rule(false)(p, v); }, l, x, a);
 }
 /// Its complement Q(a, x) = 1 - P(a, x), accurate where it is small (scipy.special.gammaincc).
 template <class T, detail::Beside<T> A>
-  requires(detail::Real<T>)
-[[nodiscard]] Rep<T> gammaincc(const A& a, const Rep<T>& x, std::source_location l = std::source_location::current()) {
-  return detail::each([](const detail::D& v, const detail::D& p) { return detail::gamma_ratio_rule(true)(p, v); }, l, x, a);
+requires(detail::Real<T>)
+    [[nodiscard]] Rep<T> gammaincc(const A& a, const Rep<T>& x,
+                                   std::source_location l = std::source_location::current()) {
+  return detail::each(
+      [](const detail::D& v, const detail::D& p) { return detail::gamma_ratio_rule(true)(p, v); }, l, x, a);
 }
-/// The regularised incomplete beta function I_x(a, b), from 0 at x = 0 to 1 at 1: the share of a beta distribution that lies
-/// below x (scipy.special.betainc). NaN for a or b of 0 or less, and outside of [0, 1]. Arguments, derivatives and accuracy
-/// as of gammainc.
+/// The regularised incomplete beta function I_x(a, b), from 0 at x = 0 to 1 at 1: the share of a beta
+/// distribution that lies below x (scipy.special.betainc). NaN for a or b of 0 or less, and outside of [0,
+/// 1]. Arguments, derivatives and accuracy as of gammainc.
 template <class T, detail::Beside<T> A, detail::Beside<T> B>
-  requires(detail::Real<T>)
-[[nodiscard]] Rep<T> betainc(const A& a, const B& b, const Rep<T>& x, std::source_location l = std::source_location::current()) {
-  return detail::each([](const detail::D& v, const detail::D& p, const detail::D& q) { return detail::beta_ratio_rule()(p, q, v); }, l, x, a, b);
+requires(detail::Real<T>)
+    [[nodiscard]] Rep<T> betainc(const A& a, const B& b, const Rep<T>& x,
+                                 std::source_location l = std::source_location::current()) {
+  return detail::each([](const detail::D& v, const detail::D& p,
+                         const detail::D& q) { return detail::beta_ratio_rule()(p, q, v); },
+                      l, x, a, b);
 }
 
 }  // namespace lantern::core::special

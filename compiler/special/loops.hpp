@@ -20,16 +20,19 @@ concept Real = FloatElement<Element<T>>;
 template <class P, class T>
 concept Beside = std::is_arithmetic_v<P> || std::same_as<P, Rep<T>> || std::same_as<P, Rep<Element<T>>>;
 
-inline constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double infinity = std::numeric_limits<double>::infinity(),
+                        nan = std::numeric_limits<double>::quiet_NaN();
 inline B both(const B& a, const B& b) { return B(perform({Opcode::land_, 0, {}}, {a.datum(), b.datum()})); }
 
 /// A parameter in double, of a tensor the element at these indices.
 template <class P>
 D element_of(const P& p, const Datums& at, const Location& loc) {
-  if constexpr (std::is_arithmetic_v<P>) return D(static_cast<double>(p));
+  if constexpr (std::is_arithmetic_v<P>)
+    return D(static_cast<double>(p));
   else if constexpr (core::detail::Traits<typename P::value_type>::tensor)
     return cast<double>(Rep<Element<typename P::value_type>>(core::detail::Build{loc}.get(p.datum(), at)));
-  else return cast<double>(p);
+  else
+    return cast<double>(p);
 }
 
 /// f of numbers, of each element of x with what stands beside it. It is computed in double.
@@ -47,9 +50,10 @@ Rep<T> each(const F& f, std::source_location l, const Rep<T>& x, const P&... p) 
           core::detail::require_same_sizes(q.datum(), x.datum(), k, "expected a parameter of x's shape", loc);
     };
     (require_shape(p), ...);
-    return Rep<T>(build.tabulate(core::detail::TypeOf<E>::get().kind(), build.sizes(x.datum()), [&](const Datums& at) {
-      return cast<E>(f(element_of(x, at, loc), element_of(p, at, loc)...)).datum();
-    }));
+    return Rep<T>(
+        build.tabulate(core::detail::TypeOf<E>::get().kind(), build.sizes(x.datum()), [&](const Datums& at) {
+          return cast<E>(f(element_of(x, at, loc), element_of(p, at, loc)...)).datum();
+        }));
   }
 }
 

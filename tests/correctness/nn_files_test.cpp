@@ -19,12 +19,14 @@ using Host = Mlp<float>;
 
 Host begun(std::uint64_t seed, std::int64_t width = 3) {
   nn::Generator rng(seed);
-  return {{nn::Linear<float>::init(2, width, rng), nn::Linear<float>::init(width, 4, rng)}, nn::Linear<float>::init(4, 1, rng)};
+  return {{nn::Linear<float>::init(2, width, rng), nn::Linear<float>::init(width, 4, rng)},
+          nn::Linear<float>::init(4, 1, rng)};
 }
 
 /// A file of this test's own, which goes with it.
 struct File {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / ("lantern_nn_" + std::to_string(::getpid()) + ".safetensors");
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("lantern_nn_" + std::to_string(::getpid()) + ".safetensors");
   ~File() { std::filesystem::remove(path); }
 };
 
@@ -98,7 +100,8 @@ TEST_CASE("a file that does not fit is told with its member, and changes nothing
   Host same = begun(2);
   auto state = nn::sgd_state(same);
   CHECK(error_of(file, [&] { nn::load(file.path, same, state); }) ==
-        "FILE: error: expected a tensor 'state:velocity.layers.0.weight', got a file without the state of an optimiser, "
+        "FILE: error: expected a tensor 'state:velocity.layers.0.weight', got a file without the state of an "
+        "optimiser, "
         "which nn::save(path, model, state) writes");
   CHECK(same.output.weight.data == begun(2).output.weight.data);
 

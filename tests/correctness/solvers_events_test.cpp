@@ -21,8 +21,9 @@ const solvers::OdeOptions exact{.relative = 1e-10, .absolute = 1e-12};
 A fall(D, A s, D k) { return s.set(0, s[1]).set(1, -k); }
 /// The time of flight of a ball thrown up: 2 v / k, and the speed at its end, -v.
 solvers::Events<A> flight(D v, D k) {
-  return solvers::dormand_prince_events(fall, {.crossing = solvers::Crossing::falling, .ode = exact},
-                                        [](D, A s, D) { return s[0]; }, list({0.0, v}), 0.0, 100.0, k);
+  return solvers::dormand_prince_events(
+      fall, {.crossing = solvers::Crossing::falling, .ode = exact}, [](D, A s, D) { return s[0]; },
+      list({0.0, v}), 0.0, 100.0, k);
 }
 
 }  // namespace
@@ -42,7 +43,8 @@ TEST_CASE("an event ends an integration, with the derivative of its time", "[sol
     return e.t * e.t + e.y[1] + 5.0 * e.y[0];
   };
   // 4 v^2 / k^2 - v, by v and k; y[0] stays 0 at the event.
-  check_closed_form(value_and_gradients(number), {3, 2}, with_gradient_twice({9 - 3, 8 * 3 / 4.0 - 1, -8 * 9 / 8.0}), 1e-7);
+  check_closed_form(value_and_gradients(number), {3, 2},
+                    with_gradient_twice({9 - 3, 8 * 3 / 4.0 - 1, -8 * 9 / 8.0}), 1e-7);
   // Of second order: 8 / k^2, -16 v / k^3, 24 v^2 / k^4.
   const auto h = eager(hessian(number))(Vector{3, 2});
   CHECK(h.data[0] == Approx(2).epsilon(1e-6));
@@ -71,8 +73,9 @@ TEST_CASE("events that do not end an integration, by direction", "[solvers]") {
   // cos(w t) from 0 to 10: roots at (k + 1/2) pi / w.
   const auto crossings = [](solvers::Crossing crossing, std::int64_t most) {
     return [=](D w, D end) {
-      return solvers::dormand_prince_events(swing_array, {.crossing = crossing, .terminal = false, .most = most, .ode = exact},
-                                            [](D, A s, D) { return s[0]; }, list({1.0, 0.0}), 0.0, end, w * w);
+      return solvers::dormand_prince_events(
+          swing_array, {.crossing = crossing, .terminal = false, .most = most, .ode = exact},
+          [](D, A s, D) { return s[0]; }, list({1.0, 0.0}), 0.0, end, w * w);
     };
   };
   eagerly_and_by_tcc([&](const auto& run) {
@@ -99,7 +102,8 @@ TEST_CASE("events that do not end an integration, by direction", "[solvers]") {
   // The third root by w: -(5/2) pi / w^2.
   const auto third = [=](D w) { return crossings(solvers::Crossing::either, 16)(w, 10.0).times[2]; };
   CHECK(eager(grad(third))(1.5) == Approx(-2.5 * pi / 2.25).epsilon(1e-7));
-  CHECK(compile(grad<mode::forward>(third), {.target = Target::c})(1.5) == Approx(-2.5 * pi / 2.25).epsilon(1e-7));
+  CHECK(compile(grad<mode::forward>(third), {.target = Target::c})(1.5) ==
+        Approx(-2.5 * pi / 2.25).epsilon(1e-7));
 }
 
 TEST_CASE("a ball that bounces", "[solvers]") {
@@ -114,7 +118,8 @@ TEST_CASE("a ball that bounces", "[solvers]") {
   };
   const double v = 4, r = 0.8, k = 9.81, sum = 1 + r + r * r + r * r * r;
   check_closed_form(value_and_gradients(bounced), {v, r},
-                    with_gradient_twice({2 * v / k * sum, 2 / k * sum, 2 * v / k * (1 + 2 * r + 3 * r * r)}), 1e-7);
+                    with_gradient_twice({2 * v / k * sum, 2 / k * sum, 2 * v / k * (1 + 2 * r + 3 * r * r)}),
+                    1e-7);
 }
 
 TEST_CASE("a solution as a function of the time", "[solvers]") {
@@ -129,13 +134,17 @@ TEST_CASE("a solution as a function of the time", "[solvers]") {
   });
   const auto one = [f](A x) { return f(x.slice(0, 1), x[1])[0]; };
   const Vector x{2.5, 2};
-  check_closed_form(value_and_gradients(one), x, with_gradient_twice({std::cos(5), -2 * std::sin(5), -2.5 * std::sin(5)}), 1e-6);
+  check_closed_form(value_and_gradients(one), x,
+                    with_gradient_twice({std::cos(5), -2 * std::sin(5), -2.5 * std::sin(5)}), 1e-6);
   // A number, backward in time; what has not finished says so.
-  const auto back = [](D t) { return solvers::dormand_prince_dense(decay, exact, exp(D(-2.0)), 2.0, 0.0, 1.0)(t); };
+  const auto back = [](D t) {
+    return solvers::dormand_prince_dense(decay, exact, exp(D(-2.0)), 2.0, 0.0, 1.0)(t);
+  };
   CHECK(eager(back)(0.5) == Approx(std::exp(-0.5)).epsilon(1e-8));
   CHECK(eager(back)(2.0) == Approx(std::exp(-2.0)).epsilon(1e-8));
   const auto few = [](D t) {
-    const auto y = solvers::dormand_prince_dense(decay, {.first_step = 0.01, .max_steps = 2}, D(1.0), 0.0, 50.0, 1.0);
+    const auto y =
+        solvers::dormand_prince_dense(decay, {.first_step = 0.01, .max_steps = 2}, D(1.0), 0.0, 50.0, 1.0);
     return std::tuple(y(t), y.finished);
   };
   CHECK_FALSE(std::get<1>(eager(few)(0.01)));
@@ -145,13 +154,18 @@ TEST_CASE("a solution as a function of the time", "[solvers]") {
 TEST_CASE("what events refuse", "[solvers][errors]") {
   check_refused(
       [](D y) {
-        return solvers::dormand_prince_events(decay, {.most = 0}, [](D, D v, D) { return v; }, y, 0.0, 1.0, 1.0).t;
+        return solvers::dormand_prince_events(
+                   decay, {.most = 0}, [](D, D v, D) { return v; }, y, 0.0, 1.0, 1.0)
+            .t;
       },
       "dormand_prince_events: expected one event or more to be kept, got most = 0", 1.0);
-  check_refused([](D y) { return solvers::dormand_prince_dense(decay, {.max_steps = 0}, y, 0.0, 1.0, 1.0)(0.5); },
-                "dormand_prince_dense: expected one step or more, got max_steps = 0", 1.0);
+  check_refused(
+      [](D y) { return solvers::dormand_prince_dense(decay, {.max_steps = 0}, y, 0.0, 1.0, 1.0)(0.5); },
+      "dormand_prince_dense: expected one step or more, got max_steps = 0", 1.0);
   const auto few = [](D y) {
-    return solvers::dormand_prince_events(decay, {.ode = {.max_steps = 2}}, [](D, D v, D) { return v; }, y, 0.0, 100.0, 1.0).finished;
+    return solvers::dormand_prince_events(
+               decay, {.ode = {.max_steps = 2}}, [](D, D v, D) { return v; }, y, 0.0, 100.0, 1.0)
+        .finished;
   };
   CHECK_FALSE(eager(few)(1.0));
 }
