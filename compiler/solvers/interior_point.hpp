@@ -39,34 +39,42 @@ class InteriorPoint {
     const State done = WHILE(
         begin(x0), [&](const State& s) { return both(s.on, s.steps < options_.iterations); },
         [&](const State& s) { return advance(s); });
-    return {f_.z_of(done.z), done.steps.datum(), done.converged.datum()};
+    return {f_.z_of(done.at.z), done.steps.datum(), done.converged.datum()};
   }
 
  private:
-  struct State {
+  /// A point with its multipliers and slacks, and f and the gradient of L there.
+  struct Point {
     Kkt<E> z;
-    Vector<E> slack;
+    Vector<E> slack, slope;
+    Number<E> value;
+  };
+  struct State {
+    Point at;
     Number<E> barrier, penalty, shift;
     Count steps;
     Truth converged, on;
   };
-  /// A step of all, how much it curves, and whether there is one.
+  /// A step of all, the shift that it took, how much it curves, the slope of f along it, and whether it is
+  /// good.
   struct Step {
     Vector<E> v;
-    Number<E> shift, curvature;
+    Number<E> shift, curvature, fall;
     Truth good;
     Count trials;
   };
-  /// A point tried: what the value with the barrier is, what constraints lack, and the residual of the
-  /// conditions.
+  /// What a point is worth where the products are to be mu.
+  struct Worth {
+    Number<E> merit, lack,
+        residual;  ///< value with the barrier, what constraints lack, the conditions' residual
+  };
   struct Trial {
-    Kkt<E> z;
-    Vector<E> slack;
-    Number<E> share, merit, lack, residual;
-    Count halvings;
+    Point at;
+    Number<E> share;
+    Count trials;
+    Truth accepted;
   };
 
-  static Number<E> sum_of_sizes(const Vector<E>& v) { return sum(abs(v)); }
   Vector<E> lower_there() const { return Conditions<E>::is_limit(Vector<E>(in_[3])); }
   Vector<E> upper_there() const { return Conditions<E>::is_limit(Vector<E>(in_[4])); }
 
@@ -74,75 +82,94 @@ class InteriorPoint {
     const Vector<E> lo(in_[3]), hi(in_[4]);
     // Within the limits, a hundredth of their distance away.
     const Vector<E> x = FOR(0, from.dim(0), from, [&](const Count& i, const Vector<E>& v) {
-      const Number<E> width = min(hi(i) - lo(i), 1.0), margin = 0.01 * width;
+      const Number<E> room = min(hi(i) - lo(i), 1.0), margin = 0.01 * room;
       return v.set(i, max(min(v(i), hi(i) - margin), lo(i) + margin));
     });
-    const Vector<E> g = f_.inequalities(x, in_), c = f_.equations(x, in_);
+    const Vector<E> g = f_.inequalities(x, in_);
     const Vector<E> slack =
-        FOR(0, g.dim(0), g, [&](const Count& i, const Vector<E>& s) { return s.set(i, max(s(i), 1e-2)); });
+        FOR(0, g.dim(0), g, [&](const Count& i, const Vector<E>& v) { return v.set(i, max(v(i), 1e-2)); });
     const Number<E> mu(options_.barrier);
-    const Kkt<E> z{x, zeros_like(c), mu / slack, lower_there() * (mu / f_.above(x, in_)),
+    const Vector<E> y(fill(Number<E>(0.0), Count(in_[1])).datum());
+    const Kkt<E> z{x, y, mu / slack, lower_there() * (mu / f_.above(x, in_)),
                    upper_there() * (mu / f_.below(x, in_))};
-    return {z, slack, mu, Number<E>(1.0), Number<E>(0.0), Count(0), Truth(false), Truth(true)};
+    return {point(z, slack), mu, Number<E>(1.0), Number<E>(0.0), Count(0), Truth(false), Truth(true)};
+  }
+  Point point(const Kkt<E>& z, const Vector<E>& slack) const {
+    return {z, slack, f_.gradient(Conditions<E>::v_of(z), in_), f_.value(z.x, in_)};
   }
 
-  /// The residual of the conditions where the products are to be mu, in the largest norm. `slope`: the
-  /// gradient of L.
-  Number<E> error(const Kkt<E>& z, const Vector<E>& slack, const Vector<E>& slope,
-                  const Number<E>& mu) const {
-    const Count n(in_[0]), m(in_[1]), p(in_[2]);
+  /// The residual of the conditions where the products are to be mu, in the largest norm.
+  Number<E> error(const Point& p, const Number<E>& mu) const {
+    const Count n(in_[0]), m(in_[1]), k(in_[2]);
     const auto largest = [](const Vector<E>& v) { return Conditions<E>::largest(abs(v)); };
-    const Number<E> multipliers =
-        sum_of_sizes(z.y) + sum_of_sizes(z.w) + sum_of_sizes(z.lower) + sum_of_sizes(z.upper);
-    const Number<E> scale = max(1.0, multipliers / cast<E>(m + p + 2 * n) / 100.0);
-    const Number<E> products =
-        max(largest(slack * z.w - mu), max(largest(lower_there() * (z.lower * f_.above(z.x, in_) - mu)),
-                                           largest(upper_there() * (z.upper * f_.below(z.x, in_) - mu))));
-    return max(max(largest(slope.slice(0, n) - z.lower + z.upper) / scale, products / scale),
-               max(largest(slope.slice(n, n + m)), largest(slope.slice(n + m, n + m + p) + slack)));
+    const auto& z = p.z;
+    const Number<E> multipliers = sum(abs(z.y)) + sum(abs(z.w)) + sum(abs(z.lower)) + sum(abs(z.upper));
+    const Number<E> scale = max(1.0, multipliers / cast<E>(m + k + 2 * n) / 100.0);
+    const Number<E> of_limits = max(largest(lower_there() * (z.lower * f_.above(z.x, in_) - mu)),
+                                    largest(upper_there() * (z.upper * f_.below(z.x, in_) - mu)));
+    const Number<E> products = max(largest(p.slack * z.w - mu), of_limits);
+    const Number<E> stationary = largest(p.slope.slice(0, n) - z.lower + z.upper);
+    return max(max(stationary, products) / scale,
+               max(largest(equations_lack(p)), largest(inequalities_lack(p))));
+  }
+  Vector<E> equations_lack(const Point& p) const {
+    const Count n(in_[0]), m(in_[1]);
+    return p.slope.slice(n, n + m);
+  }
+  Vector<E> inequalities_lack(const Point& p) const {
+    const Count n(in_[0]), m(in_[1]), k(in_[2]);
+    return p.slope.slice(n + m, n + m + k) + p.slack;
   }
 
-  Trial judged(const Kkt<E>& z, const Vector<E>& slack, const Number<E>& share, const Number<E>& mu,
-               const Count& halvings) const {
-    const Count n(in_[0]), m(in_[1]), p(in_[2]);
-    const Vector<E> slope = f_.gradient(Conditions<E>::v_of(z), in_), above = f_.above(z.x, in_),
-                    below = f_.below(z.x, in_);
-    const Vector<E> lack = slope.slice(n, n + m), short_of = slope.slice(n + m, n + m + p) + slack;
-    const Number<E> merit = f_.value(z.x, in_) - mu * (sum(log(slack)) + sum(log(above)) + sum(log(below)));
+  Worth worth(const Point& p, const Number<E>& mu) const {
+    const auto& z = p.z;
+    const Vector<E> above = f_.above(z.x, in_), below = f_.below(z.x, in_);
+    const Vector<E> lack = equations_lack(p), short_of = inequalities_lack(p);
+    const Number<E> merit = p.value - mu * (sum(log(p.slack)) + sum(log(above)) + sum(log(below)));
     const auto square = [](const Vector<E>& v) { return dot(v, v); };
-    const Number<E> residual =
-        sqrt(square(slope.slice(0, n) - z.lower + z.upper) + square(lack) + square(short_of) +
-             square(slack * z.w - mu) + square(lower_there() * (z.lower * above - mu)) +
-             square(upper_there() * (z.upper * below - mu)));
-    return {z, slack, share, merit, sum_of_sizes(lack) + sum_of_sizes(short_of), residual, halvings};
+    const Number<E> products = square(p.slack * z.w - mu) + square(lower_there() * (z.lower * above - mu)) +
+                               square(upper_there() * (z.upper * below - mu));
+    const Vector<E> stationary = p.slope.slice(0, Count(in_[0])) - z.lower + z.upper;
+    return {merit, sum(abs(lack)) + sum(abs(short_of)),
+            sqrt(square(stationary) + square(lack) + square(short_of) + products)};
   }
 
   /// Newton's step: the Hessian of L by v, with the barriers' curvature and the shift, times the step is what
   /// the gradient lacks. The shift grows until the step has positive curvature.
-  Step newton_step(const State& s, const Vector<E>& slope) const {
+  Step newton_step(const State& s) const {
     const Count n(in_[0]), m(in_[1]), p(in_[2]);
-    const Vector<E> v = Conditions<E>::v_of(s.z), above = f_.above(s.z.x, in_), below = f_.below(s.z.x, in_);
-    const Vector<E> barrier = s.z.lower / above + s.z.upper / below;
+    const Kkt<E>& z = s.at.z;
+    const Vector<E> v = Conditions<E>::v_of(z), above = f_.above(z.x, in_), below = f_.below(z.x, in_);
+    const Vector<E> barrier = z.lower / above + z.upper / below, slack = s.at.slack;
     const Vector<E> pull = s.barrier * (lower_there() / above - upper_there() / below);
-    const auto joined = &Conditions<E>::joined;
-    const Vector<E> right = joined(joined(pull, zeros_like(s.z.y)), -s.barrier / s.z.w) - slope;
+    const auto joined = [](const Vector<E>& a, const Vector<E>& b, const Vector<E>& c) {
+      return Conditions<E>::joined(Conditions<E>::joined(a, b), c);
+    };
+    const Vector<E> right = joined(pull, zeros_like(z.y), -s.barrier / z.w) - s.at.slope;
     const auto matrix = matrix_at(v);
     const auto attempt = [&](const Number<E>& shift, const Count& trials) {
-      const Vector<E> diagonal =
-          joined(joined(barrier + shift, zeros_like(s.z.y) - rounding<E>), -s.slack / s.z.w);
+      const Vector<E> diagonal = joined(barrier + shift, zeros_like(z.y) - rounding<E>, -slack / z.w);
       const Vector<E> step = matrix.solve(diagonal, right);
       const Vector<E> dx = step.slice(0, n), dw = step.slice(n + m, n + m + p);
-      const Vector<E> ds = s.barrier / s.z.w - s.slack - s.slack / s.z.w * dw;
+      const Vector<E> ds = s.barrier / z.w - slack - slack / z.w * dw;
+      const Vector<E> image = matrix.times(joined(dx, zeros_like(z.y), zeros_like(z.w))).slice(0, n);
       const Number<E> curvature =
-          dot(dx, matrix.times(joined(joined(dx, zeros_like(s.z.y)), zeros_like(s.z.w))).slice(0, n)) +
-          dot(dx, (barrier + shift) * dx) + dot(ds, s.z.w / s.slack * ds);
+          dot(dx, image) + dot(dx, (barrier + shift) * dx) + dot(ds, z.w / slack * ds);
       const Truth good = both(finite(norm(step)), curvature >= 1e-8 * (dot(dx, dx) + dot(ds, ds)));
-      return Step{step, shift, curvature, good, trials};
+      return Step{step, shift, curvature, Number<E>(0.0), good, trials};
     };
-    return WHILE(
-        attempt(select(s.shift < 1e-6, Number<E>(0.0), 0.25 * s.shift), Count(0)),
+    const Number<E> none(0.0), first = select(s.shift < 1e-6, none, 0.25 * s.shift);
+    Step found = WHILE(
+        Step{zeros_like(right), none, none, none, Truth(false), Count(0)},
         [](const Step& t) { return both(!t.good, t.trials < 40); },
-        [&](const Step& t) { return attempt(max(1e-4, 8.0 * t.shift), t.trials + 1); });
+        [&](const Step& t) {
+          return attempt(select(t.trials == 0, first, max(1e-4, 8.0 * t.shift)), t.trials + 1);
+        });
+    // The multipliers' share of the gradient of L is that of the matrix's product with them.
+    const Vector<E> of_f =
+        s.at.slope.slice(0, n) - matrix.times(joined(zeros_like(z.x), z.y, z.w)).slice(0, n);
+    found.fall = dot(of_f, found.v.slice(0, n));
+    return found;
   }
 
   /// How much of a change leaves a hundredth and less of what is positive.
@@ -155,79 +182,65 @@ class InteriorPoint {
   }
 
   State advance(const State& before) const {
-    const Count n(in_[0]), m(in_[1]), p(in_[2]);
-    const Vector<E> slope = f_.gradient(Conditions<E>::v_of(before.z), in_);
-    const Truth solved = error(before.z, before.slack, slope, Number<E>(0.0)) <= options_.tolerance;
     return IF(
-        solved,
+        error(before.at, Number<E>(0.0)) <= options_.tolerance,
         [&] {
           State s = before;
           s.converged = Truth(true), s.on = Truth(false);
           return s;
         },
-        [&] {
-          const Number<E> least = 0.1 * options_.tolerance;
-          const Number<E> mu = WHILE(
-              before.barrier,
-              [&](const Number<E>& b) {
-                return both(b > least, error(before.z, before.slack, slope, b) <= 10.0 * b);
-              },
-              [&](const Number<E>& b) { return max(least, min(0.2 * b, b * sqrt(b))); });
-          State s = before;
-          s.barrier = mu;
-          const Step step = newton_step(s, slope);
-          const Vector<E> dx = step.v.slice(0, n), dy = step.v.slice(n, n + m),
-                          dw = step.v.slice(n + m, n + m + p);
-          const Vector<E> above = f_.above(s.z.x, in_), below = f_.below(s.z.x, in_),
-                          has_lower = lower_there(), has_upper = upper_there();
-          const Vector<E> ds = mu / s.z.w - s.slack - s.slack / s.z.w * dw;
-          const Vector<E> d_lower = has_lower * (mu / above - s.z.lower - s.z.lower / above * dx),
-                          d_upper = has_upper * (mu / below - s.z.upper + s.z.upper / below * dx);
-          const Number<E> keep = max(0.99, 1.0 - mu), one(1.0);
-          const Number<E> primal = share_within(
-              above, has_lower * dx,
-              share_within(below, -(has_upper * dx), share_within(s.slack, ds, one, keep), keep), keep);
-          const Number<E> dual =
-              share_within(s.z.lower, d_lower,
-                           share_within(s.z.upper, d_upper, share_within(s.z.w, dw, one, keep), keep), keep);
-          const auto point = [&](const Number<E>& share) {
-            return Kkt<E>{s.z.x + share * dx, s.z.y + share * dy, s.z.w + dual * dw,
-                          s.z.lower + dual * d_lower, s.z.upper + dual * d_upper};
-          };
-          const auto trial = [&](const Number<E>& share, const Count& halvings) {
-            return judged(point(share), s.slack + share * ds, share, mu, halvings);
-          };
-          const Trial here = judged(s.z, s.slack, Number<E>(0.0), mu, Count(0));
-          const Kkt<E> alone{s.z.x, zeros_like(s.z.y), zeros_like(s.z.w), s.z.lower, s.z.upper};
-          const Vector<E> objective = f_.gradient(Conditions<E>::v_of(alone), in_).slice(0, n);
-          const Number<E> fall =
-              dot(objective, dx) -
-              mu * (dot(has_lower * dx, one / above) - dot(has_upper * dx, one / below) + sum(ds / s.slack));
-          const Number<E> wanted = (fall + 0.5 * step.curvature) / (0.9 * max(here.lack, 1e-30));
-          const Number<E> penalty =
-              select(both(here.lack > 0.0, wanted > s.penalty), 2.0 * wanted, s.penalty);
-          const Number<E> slope_of_merit = fall - penalty * here.lack;
-          const Number<E> now = here.merit + penalty * here.lack;
-          const Trial taken = WHILE(
-              trial(primal, Count(0)),
-              [&](const Trial& t) {
-                const Truth lower = t.merit + penalty * t.lack <=
-                                    now + 1e-4 * t.share * slope_of_merit + rounding<E> * abs(now);
-                const Truth nearer = t.residual <= (1.0 - 1e-4 * t.share) * here.residual;
-                return both(!either(both(lower, slope_of_merit < 0.0), nearer), t.halvings < 40);
-              },
-              [&](const Trial& t) { return trial(0.5 * t.share, t.halvings + 1); });
-          const Truth usable = both(step.good, both(taken.halvings < 40, finite(taken.residual)));
-          return IF(
-              usable,
-              [&] {
-                return State{taken.z,    taken.slack, mu,           penalty,
-                             step.shift, s.steps + 1, Truth(false), Truth(true)};
-              },
-              [&] {
-                return State{s.z, s.slack, mu, penalty, step.shift, s.steps + 1, Truth(false), Truth(false)};
-              });
+        [&] { return step_from(before); });
+  }
+  State step_from(State s) const {
+    const Count n(in_[0]), m(in_[1]), p(in_[2]);
+    const Number<E> least = 0.1 * options_.tolerance;
+    const Number<E> mu = WHILE(
+        s.barrier, [&](const Number<E>& b) { return both(b > least, error(s.at, b) <= 10.0 * b); },
+        [&](const Number<E>& b) { return max(least, min(0.2 * b, b * sqrt(b))); });
+    s.barrier = mu;
+    const Step step = newton_step(s);
+    const Kkt<E>& z = s.at.z;
+    const Vector<E> slack = s.at.slack, above = f_.above(z.x, in_), below = f_.below(z.x, in_);
+    const Vector<E> has_lower = lower_there(), has_upper = upper_there();
+    const Vector<E> dx = step.v.slice(0, n), dy = step.v.slice(n, n + m), dw = step.v.slice(n + m, n + m + p);
+    const Vector<E> ds = mu / z.w - slack - slack / z.w * dw;
+    const Vector<E> d_lower = has_lower * (mu / above - z.lower - z.lower / above * dx),
+                    d_upper = has_upper * (mu / below - z.upper + z.upper / below * dx);
+    const Number<E> keep = max(0.99, 1.0 - mu), one(1.0);
+    const auto within = [&](const Vector<E>& from, const Vector<E>& change, const Number<E>& most) {
+      return share_within(from, change, most, keep);
+    };
+    const Number<E> primal =
+        within(above, has_lower * dx, within(below, -(has_upper * dx), within(slack, ds, one)));
+    const Number<E> dual = within(z.lower, d_lower, within(z.upper, d_upper, within(z.w, dw, one)));
+    const auto at = [&](const Number<E>& share) {
+      const Kkt<E> there{z.x + share * dx, z.y + share * dy, z.w + dual * dw, z.lower + dual * d_lower,
+                         z.upper + dual * d_upper};
+      return point(there, slack + share * ds);
+    };
+    const Worth here = worth(s.at, mu);
+    const Number<E> of_barrier =
+        dot(has_lower * dx, one / above) - dot(has_upper * dx, one / below) + sum(ds / slack);
+    const Number<E> fall = step.fall - mu * of_barrier;
+    const Number<E> wanted = (fall + 0.5 * step.curvature) / (0.9 * max(here.lack, 1e-30));
+    const Number<E> penalty = select(both(here.lack > 0.0, wanted > s.penalty), 2.0 * wanted, s.penalty);
+    const Number<E> slope_of_merit = fall - penalty * here.lack, now = here.merit + penalty * here.lack;
+    const Trial taken = WHILE(
+        Trial{s.at, 2.0 * primal, Count(0), Truth(false)},
+        [&](const Trial& t) { return both(!t.accepted, t.trials < 40); },
+        [&](const Trial& t) {
+          const Number<E> share = 0.5 * t.share;
+          const Point there = at(share);
+          const Worth w = worth(there, mu);
+          const Number<E> bound = now + 1e-4 * share * slope_of_merit + rounding<E> * abs(now);
+          const Truth lower = both(slope_of_merit < 0.0, w.merit + penalty * w.lack <= bound);
+          const Truth nearer = w.residual <= (1.0 - 1e-4 * share) * here.residual;
+          return Trial{there, share, t.trials + 1, both(either(lower, nearer), finite(w.residual))};
         });
+    return IF(
+        both(step.good, taken.accepted),
+        [&] { return State{taken.at, mu, penalty, step.shift, s.steps + 1, Truth(false), Truth(true)}; },
+        [&] { return State{s.at, mu, penalty, step.shift, s.steps + 1, Truth(false), Truth(false)}; });
   }
 
   static Truth either(const Truth& a, const Truth& b) { return !both(!a, !b); }

@@ -82,8 +82,8 @@ class BandKkt {
       Matrix<E> a;  // element (i, j) is in row i, column j - i + band
       Vector<E> b;
     };
-    const Count n = right.dim(0), band = s_.band, width = 3 * band + 1;
-    const System empty{Matrix<E>(fill(Number<E>(0.0), n, width).datum()), zeros_like(right)};
+    const Count n = right.dim(0), band = s_.band, stored = 3 * band + 1;
+    const System empty{Matrix<E>(fill(Number<E>(0.0), n, stored).datum()), zeros_like(right)};
     const System full = FOR(0, n, empty, [&](const Count& i, const System& s) {
       const Count row = s_.place[i];
       const Matrix<E> filled = FOR(s_.hessian.row_start[i], s_.hessian.row_start[i + 1], s.a,
