@@ -147,7 +147,7 @@ std::set<std::string> listed(const fs::path& header) {
 /// Every public name, as a program with `using namespace lantern` writes it.
 std::set<std::string> public_names() {
   std::set<std::string> all;
-  for (const char* header : {"lantern", "tensor", "complex"})
+  for (const char* header : {"lantern", "tensor", "complex", "mdspan"})
     all.merge(listed(root / "compiler" / (std::string(header) + ".hpp")));
   const std::vector<std::tuple<std::string, std::string, std::string>> spaces = {
       {"nn", "lantern::nn", "nn"},
