@@ -19,6 +19,7 @@
 //   Mlp<float> model{nn::Linear<float>::init(784, 128, rng), nn::Linear<float>::init(128, 10, rng)};
 //   auto state = nn::adam_state(model);
 //   float loss = step(model, state, images, labels);  // both are changed
+//   nn::save("run.safetensors", model, state);         // nn::load("run.safetensors", model, state)
 //
 // A model is a plain struct, a gradient by it another of the same kind, and a training step one compiled
 // function.
@@ -26,6 +27,7 @@
 
 #include "lantern/compiler/nn/attention.hpp"
 #include "lantern/compiler/nn/ctc.hpp"
+#include "lantern/compiler/nn/files.hpp"
 #include "lantern/compiler/nn/in_place.hpp"
 #include "lantern/compiler/nn/initializers.hpp"
 #include "lantern/compiler/nn/layers.hpp"

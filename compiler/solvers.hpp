@@ -15,13 +15,19 @@
 // results say whether they have converged.
 #pragma once
 
-#include "lantern/compiler/solvers/adjoint.hpp"        // odeint_adjoint
-#include "lantern/compiler/solvers/least_squares.hpp"  // gauss_newton, levenberg_marquardt
-#include "lantern/compiler/solvers/linear.hpp"         // lu, solve
-#include "lantern/compiler/solvers/minimise.hpp"       // lbfgs, newton_cg
-#include "lantern/compiler/solvers/root.hpp"           // newton, bisect, brent
-#include "lantern/compiler/solvers/runge_kutta.hpp"    // rk4, dormand_prince, dormand_prince_at
-#include "lantern/compiler/solvers/stiff.hpp"          // tr_bdf2
+#include "lantern/compiler/solvers/adjoint.hpp"               // odeint_adjoint
+#include "lantern/compiler/solvers/augmented_lagrangian.hpp"  // augmented_lagrangian
+#include "lantern/compiler/solvers/constrained.hpp"           // problem
+#include "lantern/compiler/solvers/dense_output.hpp"          // dormand_prince_dense
+#include "lantern/compiler/solvers/events.hpp"                // dormand_prince_events
+#include "lantern/compiler/solvers/interior_point.hpp"        // interior_point
+#include "lantern/compiler/solvers/kkt_sparsity.hpp"          // kkt_sparsity
+#include "lantern/compiler/solvers/least_squares.hpp"         // gauss_newton, levenberg_marquardt
+#include "lantern/compiler/solvers/linear.hpp"                // lu, solve
+#include "lantern/compiler/solvers/minimise.hpp"              // lbfgs, newton_cg
+#include "lantern/compiler/solvers/root.hpp"                  // newton, bisect, brent
+#include "lantern/compiler/solvers/runge_kutta.hpp"           // rk4, dormand_prince, dormand_prince_at
+#include "lantern/compiler/solvers/stiff.hpp"                 // tr_bdf2
 #include "lantern/lantern.hpp"
 
 #undef LANTERN_SOLVER_WITHOUT_OPTIONS

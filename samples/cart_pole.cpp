@@ -5,10 +5,9 @@
 //   cart_pole --picture FILE    draws the motion into an .svg file
 //
 // The path is cut into intervals, of which states and forces at both ends and in the middle are unknown and
-// obey Simpson's rule. One Rep program has it all: the Lagrangian, cost plus multipliers times what the
-// equations of motion lack. Of its Hessian only entries near the diagonal are there; they take a dozen
-// passes, however many intervals there are. The interior-point method (interior_point.hpp) works with these,
-// and with the gradient. Links with LAPACK.
+// obey Simpson's rule. Cost and equations are Rep programs, and solvers::interior_point finds the path. Each
+// point of time meets its neighbours only: the Hessian of the Lagrangian takes a dozen passes, however many
+// intervals there are, and Newton's equations are a narrow band.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -16,11 +15,10 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <lantern/lantern.hpp>
+#include <lantern/solvers.hpp>
+#include <limits>
 #include <vector>
 
-#include "interior_point.hpp"
-#include "lantern/runtime/progress.hpp"
 #include "support.hpp"
 #include "training.hpp"
 
@@ -35,10 +33,8 @@ constexpr int64_t intervals = 50;
 constexpr double duration = 3.0, width = duration / intervals, pi = 3.14159265358979323846;
 constexpr double most_force = 8.0, half_track = 0.5, pole = 0.5;
 
-// The unknowns: 4 multipliers of the start; of each interval state and force at its start and in its middle,
-// and 2 x 4 multipliers; the last state and force; 4 multipliers of the end.
-constexpr int64_t block = 18, unknowns = 4 + block * intervals + 5 + 4;
-constexpr int64_t force = 4, middle = 5, of_middle = 10, of_end = 14;  // places in what an interval has
+// The unknowns: of each interval state and force at its start and in its middle; the last state and force.
+constexpr int64_t point_size = 5, force = 4, points = 2 * intervals + 1, unknowns = point_size * points;
 
 /// Position of the cart, angle of the pole (0: hanging), and their speeds.
 template <class T>
@@ -56,47 +52,45 @@ State<T> rates(const State<T>& s, const T& push) {
 
 State<D> four(A z, I at) { return {z[at], z[at + 1], z[at + 2], z[at + 3]}; }
 
-/// The integral of the squared force, and multipliers times what is missing: at the start, in the middle and
-/// at the end of each interval, at the end.
-D lagrangian(A z) {
-  const State<D> first = four(z, 4);
-  D begin = 0.0;
-  for (size_t i = 0; i < 4; ++i) begin = begin + z[int64_t(i)] * first[i];
-  const D path = FOR(0, intervals, begin, [&](I k, D sum) {
-    const I at = 4 + block * k;
-    const State<D> a = four(z, at), m = four(z, at + middle), b = four(z, at + block);
-    const D ua = z[at + force], um = z[at + middle + force], ub = z[at + block + force];
-    const State<D> fa = rates(a, ua), fm = rates(m, um), fb = rates(b, ub);
-    const State<D> by_middle = four(z, at + of_middle), by_end = four(z, at + of_end);
-    D all = sum + width / 6 * (ua * ua + 4.0 * um * um + ub * ub);
-    for (size_t i = 0; i < 4; ++i)
-      all = all + by_middle[i] * (m[i] - 0.5 * (a[i] + b[i]) - width / 8 * (fa[i] - fb[i])) +
-            by_end[i] * (b[i] - a[i] - width / 6 * (fa[i] + 4.0 * fm[i] + fb[i]));
-    return all;
+/// The integral of the squared force.
+D cost(A z) {
+  return FOR(0, intervals, D(0.0), [&](I k, D sum) {
+    const I at = 2 * point_size * k + force;
+    const D a = z[at], m = z[at + point_size], b = z[at + 2 * point_size];
+    return sum + width / 6 * (a * a + 4.0 * m * m + b * b);
   });
-  const State<D> last = four(z, unknowns - 9), multipliers = four(z, unknowns - 4);
-  const std::array<double, 4> goal = {0.0, pi, 0.0, 0.0};
-  D sum = path;
-  for (size_t i = 0; i < 4; ++i) sum = sum + multipliers[i] * (last[i] - goal[i]);
-  return sum;
 }
-
-LANTERN_FUNCTION(gradient, value_and_grad(lagrangian))
-LANTERN_FUNCTION(hessian_entries, sparse_hessian(lagrangian))
+/// What is missing: at the start and the end, in the middle and at the end of each interval.
+A missing(A z) {
+  const State<D> first = four(z, 0), last = four(z, unknowns - point_size);
+  const std::array<double, 4> goal = {0.0, pi, 0.0, 0.0};
+  A all = fill(D(0.0), 8 + 8 * intervals);
+  for (int64_t i = 0; i < 4; ++i)
+    all = all.set(i, first[size_t(i)]).set(4 + i, last[size_t(i)] - goal[size_t(i)]);
+  return FOR(0, intervals, all, [&](I k, A lack) {
+    const I at = 2 * point_size * k, middle = at + point_size, end = middle + point_size;
+    const State<D> a = four(z, at), m = four(z, middle), b = four(z, end);
+    const State<D> fa = rates(a, z[at + force]), fm = rates(m, z[middle + force]),
+                   fb = rates(b, z[end + force]);
+    for (size_t i = 0; i < 4; ++i)
+      lack = lack.set(8 + 8 * k + int64_t(i), m[i] - 0.5 * (a[i] + b[i]) - width / 8 * (fa[i] - fb[i]))
+                 .set(12 + 8 * k + int64_t(i), b[i] - a[i] - width / 6 * (fa[i] + 4.0 * fm[i] + fb[i]));
+    return lack;
+  });
+}
+auto problem() { return solvers::problem(cost).equal_zero(missing); }
+using Pattern = solvers::KktSparsityOf<I, Rep<Array<int64_t>>>;
+/// `most`: how far each unknown may be from 0.
+auto swing_up(A start, A most, Pattern pattern) {
+  return solvers::interior_point(problem().between(-most, most).sparse(pattern),
+                                 {.iterations = 300, .barrier = 10}, start);
+}
+LANTERN_FUNCTION(path_of_least_force, swing_up)
 
 namespace {
 
-bool is_multiplier(int64_t i) {
-  return i < 4 || i >= unknowns - 4 || (i < unknowns - 9 && (i - 4) % block >= of_middle);
-}
-/// How far unknown number i may be from 0; 0: anywhere.
-double limit(int64_t i) {
-  if (is_multiplier(i)) return 0;
-  const int64_t part = (i - 4) % block % middle;
-  return part == 0 ? half_track : part == force ? most_force : 0;
-}
 /// Where a point of time begins: the ends of intervals are even, their middles odd.
-size_t place(int64_t point) { return size_t(4 + block * (point / 2) + middle * (point % 2)); }
+size_t place(int64_t point) { return size_t(point_size * point); }
 
 /// Where cart and pole get with the forces of z, by small steps of the classical Runge-Kutta method.
 State<double> simulated(const Vector& z) {
@@ -121,27 +115,6 @@ State<double> simulated(const Vector& z) {
     s = plus(plus(plus(plus(s, step / 6, d1), step / 3, d2), step / 3, d3), step / 6, d4);
   }
   return s;
-}
-
-/// The Hessian times a direction, beside a difference of gradients, relative to its length.
-double derivative_error(const Vector& z, const Sparsity& s, std::uint64_t seed) {
-  Random random(seed);
-  constexpr double small = 1e-6;
-  Vector direction(z.size()), up = z, down = z;
-  for (size_t i = 0; i < z.size(); ++i) {
-    direction[i] = random();
-    up[i] += small * direction[i], down[i] -= small * direction[i];
-  }
-  const Vector entries = hessian_entries(z, s), above = std::get<1>(gradient(up)),
-               below = std::get<1>(gradient(down));
-  double off = 0, length = 0;
-  for (size_t i = 0; i < z.size(); ++i) {
-    double product = 0;
-    for (auto e = size_t(s.row_start[i]); e < size_t(s.row_start[i + 1]); ++e)
-      product += entries[e] * direction[size_t(s.column[e])];
-    off += std::pow(product - (above[i] - below[i]) / (2 * small), 2), length += product * product;
-  }
-  return std::sqrt(off / length);
 }
 
 /// The cart and the pole at many times, later ones darker, and the way of the bob.
@@ -177,62 +150,46 @@ int run(const Training& options, const std::filesystem::path& picture) {
     z[place(point) + 1] = pi * double(point) / (2 * intervals);
     z[place(point) + 3] = pi / duration;
   }
-  const Sparsity s = hessian_sparsity(lagrangian)(z);
-  ConstrainedProblem problem{[](const Vector& at) { return gradient(at); },
-                             [&](const Vector& at) { return hessian_entries(at, s); },
-                             s,
-                             {},
-                             {}};
-  for (int64_t i = 0; i < unknowns; ++i) {
-    problem.is_multiplier.push_back(is_multiplier(i));
-    problem.limit.push_back(limit(i));
-  }
-  const double wrong = derivative_error(z, s, options.seed);
-  fmt::print("Hessian: {} entries of {} x {}, by {} passes; beside differences {:.0e}\n", s.column.size(),
-             s.rows, s.columns, s.forward + s.reverse, wrong);
-
-  InteriorPoint search(problem, z);
-  int steps = 0;
-  LossCurve curve;
-  Progress progress("swinging up", static_cast<std::uint64_t>(options.epochs));
-  for (; search.error() > 1e-8 && steps < options.epochs; ++steps) {
-    curve.add(steps, search.cost());
-    progress.step(fmt::format("cost {:.3f}", search.cost()));
-    if (steps % 10 == 0) progress.clear();
-    if (steps % 10 == 0)
-      fmt::print("step {:3}: cost {:7.3f}, equations lack {:.0e}, conditions {:.0e}\n", steps, search.cost(),
-                 search.violation(), search.error());
-    search.advance();
-  }
-  progress.clear();
+  const auto pattern = solvers::kkt_sparsity(problem())(z);
+  fmt::print("{} unknowns and {} equations: {} entries by {} passes, {} next to the diagonal\n", unknowns,
+             pattern.hessian.rows - unknowns, pattern.hessian.column.size(),
+             pattern.hessian.forward + pattern.hessian.reverse, pattern.band);
+  Vector most(unknowns, std::numeric_limits<double>::infinity());
+  for (int64_t point = 0; point < points; ++point)
+    most[place(point)] = half_track, most[place(point) + force] = most_force;
+  const auto found = path_of_least_force(z, most, pattern);
   double track = 0, push = 0;
-  for (int64_t point = 0; point <= 2 * intervals; ++point) {
-    track = std::max(track, std::abs(search.z[place(point)]));
-    push = std::max(push, std::abs(search.z[place(point) + force]));
+  LossCurve forces;
+  for (int64_t point = 0; point < points; ++point) {
+    track = std::max(track, std::abs(found.x[place(point)]));
+    push = std::max(push, std::abs(found.x[place(point) + force]));
+    forces.add(0.5 * width * double(point), found.x[place(point) + force]);
   }
-  const State<double> end = simulated(search.z);
-  fmt::print("step {:3}: cost {:7.3f}, equations lack {:.0e}, conditions {:.0e}\n", steps, search.cost(),
-             search.violation(), search.error());
+  const State<double> end = simulated(found.x);
+  fmt::print("{} steps: cost {:.3f}, equations lack {:.0e}\n", found.iterations, found.value,
+             found.violation);
   fmt::print("at most {:.3f} from the middle, a force of {:.3f}; simulated: cart at {:.4f}, pole at {:.4f}\n",
              track, push, end[0], end[1]);
-  if (!picture.empty()) draw(picture, search.z);
+  if (!picture.empty()) draw(picture, found.x);
   TensorValue<double> path({unknowns});
-  path.data = search.z;
-  finish(options, {{"path", path}}, curve, "cost: the integral of the squared force");
-  const bool within = track <= half_track && push <= most_force && search.violation() < 1e-8;
-  if (within && wrong < 1e-7 && search.error() <= 1e-8 && std::abs(end[1] - pi) < 0.02) return 0;
-  fmt::print("expected the pole to stand, within the limits, and derivatives right to 1e-7\n");
+  path.data = found.x;
+  finish(options, {{"path", path}}, forces, "force over time");
+  const bool within = track <= half_track && push <= most_force && found.violation < 1e-8;
+  if (within && found.converged && std::abs(end[1] - pi) < 0.02) return 0;
+  fmt::print("expected the pole to stand, within the limits\n");
   return 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Training options{.epochs = 300};
+  Training options;
   std::filesystem::path picture;
   CLI::App app("Swings up a pole on a cart, within the limits of motor and track.");
   app.option_defaults()->always_capture_default();
-  add_run_options(app, options, "steps of Newton's method, at most");
+  app.add_option("--export", options.export_to, "write the path to this .safetensors file")
+      ->type_name("FILE");
+  app.add_option("--curve", options.curve, "draw the force into this .svg file")->type_name("FILE");
   app.add_option("--picture", picture, "draw the motion into this .svg file")->type_name("FILE");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -81,11 +81,7 @@ int run(const Training& options, std::size_t batch_size, const std::filesystem::
   nn::Generator rng(options.seed);
   Cnn<float> model = real ? initial(train, 5, 16, 128, rng) : initial(train, 3, 16, 64, rng);
   nn::AdamState<Cnn<float>> state = nn::adam_state(model);
-  if (exists(checkpoint)) {
-    const NamedTensors tensors = load_checkpoint(checkpoint).tensors;
-    set_parameters(model, tensors, "model.");
-    set_parameters(state, tensors, "state.");
-  }
+  if (exists(checkpoint)) nn::load(checkpoint, model, state);
   const auto per_epoch = static_cast<std::int64_t>(batches.count());
   fmt::print("{} pictures of {} x {}, {} parameters; {} steps made before\n", train.size(), train.width,
              train.height, nn::parameter_count(model), state.steps);
@@ -121,11 +117,7 @@ int run(const Training& options, std::size_t batch_size, const std::filesystem::
         "epoch {}: {:.2f} s, {:.0f} pictures per second; loss {:.4f}, {:.2f} % of {} test pictures right\n",
         epoch, time, static_cast<double>(batches.count() * batch_size) / time, recent, 100 * found,
         test.size());
-    if (!checkpoint.empty()) {
-      NamedTensors tensors = named_tensors(model, "model.");
-      tensors.merge(named_tensors(state, "state."));
-      save_checkpoint(checkpoint, {.tensors = std::move(tensors)});
-    }
+    if (!checkpoint.empty()) nn::save(checkpoint, model, state);
   }
   finish(options, model, curve, "cross-entropy of a batch");
   const double expected = real ? 0.985 : 0.97;

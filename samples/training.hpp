@@ -163,56 +163,25 @@ class LossCurve {
   std::vector<std::pair<double, double>> points_;
 };
 
-// ---- parameters in files
+// ---- results in files
 
-/// The tensors and numbers of a model on the host, or of an optimiser's state, by their names.
-template <class M>
-lantern::NamedTensors named_tensors(const M& model, const std::string& before = "") {
-  lantern::NamedTensors tensors;
-  lantern::nn::for_each_parameter(model, [&](const std::string& name, const auto& p) {
-    using P = std::remove_cvref_t<decltype(p)>;
-    if constexpr (std::is_arithmetic_v<P>)
-      tensors.emplace(before + name, lantern::TensorValue<P>({}, p));
-    else
-      tensors.emplace(before + name, p);
-  });
-  return tensors;
-}
-/// Gives a model of the same shapes what named_tensors made of it. Error: a name is missing, or its tensor
-/// has another type or shape.
-template <class M>
-void set_parameters(M& model, const lantern::NamedTensors& tensors, const std::string& before = "") {
-  lantern::nn::for_each_parameter(model, [&](const std::string& name, auto& p) {
-    const auto found = tensors.find(before + name);
-    if (found == tensors.end())
-      throw lantern::Error("expected a tensor '" + before + name + "' in the file, found none");
-    using P = std::remove_cvref_t<decltype(p)>;
-    if constexpr (std::is_arithmetic_v<P>) {
-      p = found->second.template get<P>().data.at(0);
-    } else {
-      auto value = found->second.template get<typename decltype(p.data)::value_type>();
-      if (value.shape != p.shape)
-        throw lantern::Error(
-            fmt::format("expected '{}{}' to have shape [{}], found [{}]; the file is of another "
-                        "model",
-                        before, name, CLI::detail::join(p.shape), CLI::detail::join(value.shape)));
-      p = std::move(value);
-    }
-  });
-}
-
-/// Writes what --export and --curve ask for; `title` is above the curve. Error: a file cannot be written,
-/// or that of --export is no .safetensors.
-inline void finish(const Training& options, const lantern::NamedTensors& found, const LossCurve& curve,
-                   std::string_view title) {
+/// Writes what --curve asks for, with `title` above the curve, and gives the file of --export, empty where none is asked
+/// for. Error: a file cannot be written, or that of --export is no .safetensors.
+inline std::filesystem::path write_curve(const Training& options, const LossCurve& curve, std::string_view title) {
   if (!options.curve.empty()) curve.write(options.curve, title);
-  if (options.export_to.empty()) return;
-  if (options.export_to.extension() != ".safetensors")
+  if (!options.export_to.empty() && options.export_to.extension() != ".safetensors")
     throw lantern::Error("--export: expected a name that ends in .safetensors, got " +
                          options.export_to.string());
-  lantern::save_safetensors(options.export_to, found);
+  return options.export_to;
+}
+/// The same, and writes the tensors, or the model, that were found into the file of --export.
+inline void finish(const Training& options, const lantern::NamedTensors& found, const LossCurve& curve,
+                   std::string_view title) {
+  const auto file = write_curve(options, curve, title);
+  if (!file.empty()) lantern::save_safetensors(file, found);
 }
 template <class M>
 void finish(const Training& options, const M& model, const LossCurve& curve, std::string_view title) {
-  finish(options, named_tensors(model), curve, title);
+  const auto file = write_curve(options, curve, title);
+  if (!file.empty()) lantern::nn::save(file, model);
 }

@@ -1,20 +1,17 @@
 // Fourier transforms of the last one, two or three dimensions; dimensions before those count transforms.
 //
-// Complex numbers are pairs of real tensors. Transforms are linear: the adjoint of one is the transform with
+// Complex numbers are pairs of real tensors, given as two or as a Complex of them. Transforms are linear: the adjoint of one is the transform with
 // the other sign, without its factor. Sizes may be any; products of small primes are fastest. FFTW's planner
 // is called by one thread at a time here: who calls it elsewhere at the same time asks for
 // fftw_make_planner_thread_safe.
 #pragma once
 
 #include "lantern/compiler/linalg/typed.hpp"
+#include "lantern/compiler/staging/complex.hpp"
 
 namespace lantern::linalg {
 
-/// re + i im.
-template <class M>
-struct Complex {
-  M re, im;
-};
+using core::Complex;
 
 namespace detail {
 template <class T>
@@ -91,5 +88,25 @@ auto irfft3(const Rep<T>& re, const Rep<T>& im, const core::At<std::int64_t>& n,
             std::source_location l = std::source_location::current()) {
   return detail::real_inverse(re, im, n, 3, l);
 }
+
+/// The same of complex tensors: fft(z), ifft3(z), irfft(z, n).
+#define LANTERN_COMPLEX_TRANSFORM(name)                                                                  \
+  template <detail::Dense T>                                                                             \
+  auto name(const Complex<Rep<T>>& z, std::source_location l = std::source_location::current()) {        \
+    return name(z.re, z.im, l);                                                                          \
+  }                                                                                                      \
+  template <detail::Dense T>                                                                             \
+  auto i##name(const Complex<Rep<T>>& z, std::source_location l = std::source_location::current()) {     \
+    return i##name(z.re, z.im, l);                                                                       \
+  }                                                                                                      \
+  template <detail::Dense T>                                                                             \
+  auto ir##name(const Complex<Rep<T>>& z, const core::At<std::int64_t>& n,                               \
+                std::source_location l = std::source_location::current()) {                              \
+    return ir##name(z.re, z.im, n, l);                                                                   \
+  }
+LANTERN_COMPLEX_TRANSFORM(fft)
+LANTERN_COMPLEX_TRANSFORM(fft2)
+LANTERN_COMPLEX_TRANSFORM(fft3)
+#undef LANTERN_COMPLEX_TRANSFORM
 
 }  // namespace lantern::linalg

@@ -19,13 +19,19 @@ struct FitOptions {
   std::source_location place = std::source_location::current();
 };
 
-/// What was found.
-template <class X, class T = Rep<double>, class I = Rep<std::int64_t>, class B = Rep<bool>>
+/// What was found. The uncertainty is that of the linear model at x, for residuals with independent errors of one
+/// variance (Seber & Wild, "Nonlinear Regression", 1989, 2.1.2; scipy.optimize.curve_fit without absolute_sigma):
+/// meaningful where the residuals are nearly linear over a standard error. It is differentiated as x is.
+template <class X, class T = Rep<double>, class I = Rep<std::int64_t>, class B = Rep<bool>, class C = Rep<core::Tensor<double>>>
 struct Fit {
-  X x;           ///< the last point, also where the search has not converged
-  T cost;        ///< |r|^2 / 2 there
-  I iterations;  ///< taken, steps that were not accepted included
-  B converged;   ///< within the tolerance
+  X x;                   ///< the last point, also where the search has not converged
+  T cost;                ///< |r|^2 / 2 there
+  I iterations;          ///< taken, steps that were not accepted included
+  B converged;           ///< within the tolerance
+  I degrees_of_freedom;  ///< residuals less unknowns
+  T residual_variance;   ///< |r|^2 / degrees_of_freedom; NaN where there are none, and with it what follows
+  C covariance;          ///< of x, [n, n]: residual_variance (J^T J)^-1; not finite where J has not full rank
+  X standard_errors;     ///< of x: the square roots of the covariance's diagonal
 };
 
 namespace detail {
@@ -149,6 +155,18 @@ Datums levenberg_marquardt(const Program& residuals, const Datums& in, const Fit
       }));
 }
 
+/// The inverse of a symmetric matrix, column by column. Not finite where it is singular.
+template <FloatElement E>
+Matrix<E> inverse_of(const Matrix<E>& a) {
+  const LU<E> factors = lu(a);
+  const Count n = a.dim(0);
+  return FOR(0, n, zeros_like(a), [&](const Count& i, const Matrix<E>& m) {
+    const Vector<E> unit(fill(Number<E>(0.0), n).set(i, Number<E>(1.0)).datum());
+    const Vector<E> column = solvers::solve(factors, unit);
+    return FOR(0, n, m, [&](const Count& k, const Matrix<E>& all) { return all.set(i, k, column(k)); });
+  });
+}
+
 using FitSolver = Datums (*)(const Program& residuals, const Datums& in, const FitOptions& options,
                              const Location& loc);
 
@@ -180,9 +198,19 @@ auto fitted(const char* name, FitSolver solver, F f, FitOptions options, const X
                     }};
   const Datums found = solved_by(name, run, stationary, {as_vector<E>(x0.datum()).datum()},
                                  core::detail::flatten(std::tie(a...)), Equations::dense, loc);
-  const Vector<E> r(residuals.run(with_unknown(found[0], core::detail::flatten(std::tie(a...))))[0]);
-  return Fit<X, Rep<E>>{from_vector<X, E>(Vector<E>(found[0])), 0.5 * dot(r, r), Count(found[1]),
-                        Truth(found[2])};
+  const Datums at = with_unknown(found[0], core::detail::flatten(std::tie(a...)));
+  const Vector<E> r(residuals.run(at)[0]);
+  const Number<E> cost = 0.5 * dot(r, r);
+  const Matrix<E> j(jacobian_of(residuals, at, loc));
+  const Count freedom = r.dim(0) - j.dim(1);
+  const Number<E> variance = select(freedom > 0, 2.0 * cost / cast<E>(max(freedom, 1)),
+                                    Number<E>(std::numeric_limits<E>::quiet_NaN()));
+  const Matrix<E> covariance = variance * inverse_of<E>(matmul(transpose(j), j));
+  const Vector<E> errors = FOR(0, j.dim(1), zeros_like(Vector<E>(found[0])), [&](const Count& i, const Vector<E>& v) {
+    return v.set(i, sqrt(covariance(i, i)));
+  });
+  return Fit<X, Rep<E>, Count, Truth, Matrix<E>>{from_vector<X, E>(Vector<E>(found[0])), cost, Count(found[1]), Truth(found[2]),
+                                                 freedom, variance, covariance, from_vector<X, E>(errors)};
 }
 
 }  // namespace detail

@@ -61,6 +61,21 @@ LANTERN_SOLVER_WITHOUT_OPTIONS(rk4, StepOptions)
 
 namespace detail {
 
+/// The states of a step: y + c (change + d (bend + c (twist + d last))), at its share c, where d = 1 - c.
+template <class Y>
+struct StepPolynomial {
+  Y y, change, bend, twist, last;
+
+  template <FloatElement E>
+  Y at(const Number<E>& share) const {
+    const Number<E> rest = 1.0 - share;
+    return plus(y, {{share, &change},
+                    {share * rest, &bend},
+                    {share * rest * share, &twist},
+                    {share * rest * share * rest, &last}});
+  }
+};
+
 /// The pair of orders 5 and 4 of Dormand & Prince, "A family of embedded Runge-Kutta formulae", 1980.
 template <class F, FloatElement E>
 struct DormandPrince {
@@ -122,10 +137,10 @@ struct DormandPrince {
     return {s.y, s.k7};
   }
 
-  /// The state at t + share h, to order 4: Hairer I, II.6, and the coefficients of its program DOPRI5.
+  /// The states between t and t + h, to order 4: Hairer I, II.6, and the coefficients of its program DOPRI5.
   template <class Y>
-  static Y between(const Number<E>& share, const Number<E>& h, const Y& y, const Y& k1, const Stages<Y>& s) {
-    const Number<E> rest = 1.0 - share, one(1.0), minus(-1.0);
+  static StepPolynomial<Y> between(const Number<E>& h, const Y& y, const Y& k1, const Stages<Y>& s) {
+    const Number<E> one(1.0), minus(-1.0);
     const Y change = plus(s.y, {{minus, &y}});
     const Y bend = sum_of<Y>({{h, &k1}, {minus, &change}});
     const Y twist = sum_of<Y>({{one, &change}, {-h, &s.k7}, {minus, &bend}});
@@ -135,10 +150,7 @@ struct DormandPrince {
                               {h * (701980252875.0 / 199316789632.0), &s.k5},
                               {h * (-1453857185.0 / 822651844.0), &s.k6},
                               {h * (69997945.0 / 29380423.0), &s.k7}});
-    return plus(y, {{share, &change},
-                    {share * rest, &bend},
-                    {share * rest * share, &twist},
-                    {share * rest * share * rest, &last}});
+    return {y, change, bend, twist, last};
   }
 };
 
@@ -151,6 +163,24 @@ template <FloatElement E, class V>
 Matrix<E> with_row(const Matrix<E>& all, const Count& i, const V& y) {
   return FOR(0, all.dim(1), all,
              [&](const Count& j, const Matrix<E>& m) { return m.set(i, j, Vector<E>(y.datum())(j)); });
+}
+/// States in rows, one for each time: an array where a state is a number, a matrix where it is a vector.
+template <Unknown S>
+using TableOf = std::conditional_t<is_number<S>, Rep<core::Array<element_of<S>>>, Matrix<element_of<S>>>;
+template <Unknown S>
+TableOf<S> table_of(const S& state, const Count& rows, const Number<element_of<S>>& value) {
+  if constexpr (is_number<S>)
+    return fill(value, rows);
+  else
+    return TableOf<S>(fill(value, rows, Vector<element_of<S>>(state.datum()).dim(0)).datum());
+}
+/// Row i.
+template <Unknown S>
+S row_of(const TableOf<S>& table, const Count& i) {
+  if constexpr (is_number<S>)
+    return table[i];
+  else
+    return S(Vector<element_of<S>>(table.row(i).datum()).datum());
 }
 
 }  // namespace detail
@@ -200,7 +230,7 @@ auto dormand_prince_at(F f, const OdeOptions& options, const Y& y0,
     static_assert(
         Unknown<S>,
         "dormand_prince_at: expected a state that is a number, an array or a vector of doubles or of floats");
-    using Table = std::conditional_t<is_number<S>, Rep<core::Array<E>>, Matrix<E>>;
+    using Table = TableOf<S>;
     const S start = core::detail::convert<S>(y0);
     const Location loc = core::here(options.place);
     require_state("dormand_prince_at", start, loc);
@@ -209,14 +239,7 @@ auto dormand_prince_at(F f, const OdeOptions& options, const Y& y0,
                           "dormand_prince_at: expected one time or more, got none", loc);
     const Count n = times.size();
     const Number<E> t0 = times[0], t1 = times[n - 1], nan(std::numeric_limits<E>::quiet_NaN());
-    const auto table = [&] {
-      if constexpr (is_number<S>)
-        return fill(nan, n);
-      else
-        return Matrix<E>(
-            fill(nan, n, start.datum().type().is_tensor() ? Vector<E>(start.datum()).dim(0) : Count(1))
-                .datum());
-    }();
+    const Table table = table_of(start, n, nan);
     using Extra = std::tuple<Table, Count>;  // the table, and how many rows of it are there
     const OdeOptions chosen = with_defaults<E>(options);
     const DormandPrince<F, E> method{f, chosen.absolute, chosen.relative};
@@ -224,15 +247,14 @@ auto dormand_prince_at(F f, const OdeOptions& options, const Y& y0,
     const auto fill_in = [&](const Extra& extra, const auto&, const Number<E>& t, const Number<E>& h,
                              const Number<E>& end, const S& y, const S& k1, const S&, const S&,
                              const P&... q) {
-      const auto stages = method.stages(t, h, y, k1, q...);
+      const StepPolynomial<S> between = method.between(h, y, k1, method.stages(t, h, y, k1, q...));
       return WHILE(
           extra,
           [&](const Table&, const Count& i) {
             return AND(i < n, [&] { return stop_gradient(sign * (end - times[i])) >= 0.0; });
           },
           [&](const Table& rows, const Count& i) {
-            const S between = DormandPrince<F, E>::between((times[i] - t) / h, h, y, k1, stages);
-            return Extra(with_row(rows, i, between), i + 1);
+            return Extra(with_row(rows, i, between.at((times[i] - t) / h)), i + 1);
           });
     };
     const auto end = integrate(method, chosen, start, rate(f, t0, start, p...), t0, t1,

@@ -186,6 +186,15 @@ Number<E> shrinkage(const Number<E>& error, double order) {
                 Number<E>(0.1));
 }
 
+/// Whether an integration goes on after a step: not where what goes along has stopped it.
+template <class Along>
+Truth goes_on(const Along& along) {
+  if constexpr (requires { along.stopped; })
+    return !along.stopped;
+  else
+    return Truth(true);
+}
+
 /// Integrates from t0 to t1 > or < t0. A method gives, of (t, h, y, slope, p...), an attempt with the members
 /// `error`, relative to the tolerances, and what `taken` needs; taken(attempt, t, h, y, slope, p...) gives
 /// (y, slope) at the end of a step that is accepted. Derivatives pass through `taken` alone: attempts, and
@@ -218,7 +227,7 @@ Progress<Y, Along> integrate(const Method& method, const OdeOptions& options, co
               const Number<E> next = h * select(s.after_rejection, min(larger, 1.0), larger);
               const Along along = on_step(s.extra, attempt, s.t, step, end, s.y, s.slope, y, slope, p...);
               return S{end,         stop_gradient(next), max(error, 1e-4), y,    slope, along,
-                       s.steps + 1, s.rejected,          Truth(false),     !last};
+                       s.steps + 1, s.rejected,          Truth(false),     both(!last, goes_on(along))};
             },
             [&] {
               const Number<E> next = h * shrinkage(error, Method::order);

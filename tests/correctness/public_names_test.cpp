@@ -86,7 +86,7 @@ Rep<double> standard(Rep<Array<double>> a, Rep<double> x) {
 }  // namespace
 
 TEST_CASE("each public header with functions of Reps has Rep and the names of lantern.hpp") {
-  for (const std::string name : {"eigen", "linalg", "nn", "onnx", "random", "solvers", "tensor"}) {
+  for (const std::string name : {"complex", "eigen", "linalg", "mdspan", "nn", "onnx", "random", "solvers", "special", "tensor"}) {
     CAPTURE(name);
     std::ifstream in(LANTERN_TEST_INCLUDE "/lantern/" + name + ".hpp");
     const std::string text{std::istreambuf_iterator<char>(in), {}};

@@ -196,6 +196,50 @@ TEST_CASE("least squares", "[solvers]") {
   })(far, seen, times));
 }
 
+TEST_CASE("the uncertainty of a fit", "[solvers]") {
+  // The line a + b t: the textbook's closed forms.
+  const auto line = [](A p, A y, A t) { return p[0] + p[1] * t - y; };
+  const Vector t{0, 1, 2, 4}, y{1, 2.5, 2, 5};
+  const double n = 4, st = 7, stt = 21, sy = 10.5, sty = 26.5, det = n * stt - st * st;
+  const double b = (n * sty - st * sy) / det, a = (sy - b * st) / n;
+  double squares = 0;
+  for (std::size_t i = 0; i < t.size(); ++i) squares += std::pow(y[i] - a - b * t[i], 2);
+  const double variance = squares / 2;
+  eagerly_and_by_tcc([&](const auto& run) {
+    const auto check = [&](const auto& solver) {
+      const auto fit = run(solver)(Vector{0, 0}, y, t);
+      CHECK(fit.degrees_of_freedom == 2);
+      CHECK(fit.residual_variance == Approx(variance));
+      CHECK(fit.covariance.data[0] == Approx(variance * stt / det));
+      CHECK(fit.covariance.data[1] == Approx(-variance * st / det));
+      CHECK(fit.covariance.data[2] == Approx(-variance * st / det));
+      CHECK(fit.covariance.data[3] == Approx(variance * n / det));
+      CHECK(fit.standard_errors[0] == Approx(std::sqrt(variance * stt / det)));
+      CHECK(fit.standard_errors[1] == Approx(std::sqrt(variance * n / det)));
+    };
+    check([line](A p, A v, A s) { return solvers::gauss_newton(line, p, v, s); });
+    check([line](A p, A v, A s) { return solvers::levenberg_marquardt(line, p, v, s); });
+    // SciPy 1.17.1: curve_fit(lambda t, a, b: a * exp(b * t), times, seen).
+    const auto fit = run([](A p, A v, A s) { return solvers::gauss_newton(exponential, p, s, v); })(Vector{1, 0}, seen, times);
+    CHECK(fit.standard_errors[0] == Approx(0.07098078529372828).epsilon(1e-6));
+    CHECK(fit.standard_errors[1] == Approx(0.05150657867571509).epsilon(1e-6));
+    // As many residuals as unknowns leave no variance, one unknown has a number.
+    const auto exact = run([](A p, A v, A s) { return solvers::gauss_newton(exponential, p, s, v); })(
+        Vector{1, 0}, Vector{2, 1}, Vector{0, 1});
+    CHECK(exact.degrees_of_freedom == 0);
+    CHECK(std::isnan(exact.residual_variance));
+    const auto mean = run([](A v) { return solvers::gauss_newton([](D m, A w) { return w - m; }, 0.0, v); })(Vector{1, 2, 6, 7});
+    CHECK(mean.standard_errors == Approx(std::sqrt(26.0 / 3 / 4)));
+  });
+  const auto error = [](A v) {
+    A s = fill(D(0.0), 5);
+    for (std::size_t i = 0; i < times.size(); ++i) s = s.set(static_cast<std::int64_t>(i), times[i]);
+    return solvers::gauss_newton(exponential, list({1.0, 0.0}), s, v).standard_errors[1];
+  };
+  check_all({.order = 1, .without_unwind = false, .clang = false, .tolerance = 1e-6, .difference_tolerance = 1e-5},
+            "standard_errors", error, seen);
+}
+
 TEST_CASE("derivatives of a fit by its data", "[solvers]") {
   const auto gauss = [](A y) {
     A t = fill(D(0.0), 5);
