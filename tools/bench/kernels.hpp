@@ -61,10 +61,14 @@ std::vector<Kernel> stencil_kernels(const Sizes& of);
 std::vector<Kernel> science_kernels(const Sizes& of);
 /// Layers of networks.
 std::vector<Kernel> learning_kernels(const Sizes& of);
+/// Programs with C++'s own statements over flat arrays, as lanternc rewrites them.
+std::vector<Kernel> native_kernels(const Sizes& of);
 
 /// Numbers between the bounds, other ones at each call.
 Values uniform(std::int64_t n, double low = -1, double high = 1);
 Grid uniform_grid(const std::vector<std::int64_t>& shape, double low = -1, double high = 1);
+/// A square matrix whose largest elements are on its diagonal.
+Values dominant(std::int64_t n);
 /// Whole numbers from 0 to bound - 1.
 Whole places(std::int64_t n, std::int64_t bound);
 
