@@ -28,6 +28,7 @@
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/direct/contify.hpp"
 #include "lantern/compiler/passes/direct/flow.hpp"
+#include "lantern/compiler/passes/direct/tape_narrowing.hpp"
 #include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/passes/memory/inplace.hpp"
 #include "lantern/compiler/passes/memory/merge.hpp"
@@ -80,6 +81,9 @@ constexpr std::array all_passes{
     // both parts of a derivative are one code now, and have much in common; it is of canonical/, for later
     // passes call it, too
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
+    // when equal comparisons are one
+    Pass{"tape_narrowing", "outcomes of comparisons are saved instead of numbers that are only compared",
+         plain<tape_narrowing>},
 
     // Arrays (array/). Needs direct style; gives fewer loops over elements, each of which goes through an
     // array once, and operations on whole tensors only where printers have routines for them.
@@ -207,7 +211,7 @@ constexpr std::span<const Pass> from(std::string_view first, std::string_view la
 
 constexpr std::array all_phases{
     Phase{"canonical", ir::forms::staged, ir::forms::staged, from("canonical_loops", "scalar_replacement")},
-    Phase{"direct style", ir::forms::staged, ir::forms::direct, from("contify", "simplify")},
+    Phase{"direct style", ir::forms::staged, ir::forms::direct, from("contify", "tape_narrowing")},
     Phase{"arrays", ir::forms::direct, ir::forms::loops, from("lower", "invariant_integers")},
     Phase{"schedule", ir::forms::loops, ir::forms::scheduled, from("parallel", "value_checks")},
     Phase{"memory", ir::forms::scheduled, ir::forms::placed, from("inplace", "merge")},
