@@ -24,6 +24,7 @@
 #include "lantern/compiler/passes/array/scatter_to_gather.hpp"
 #include "lantern/compiler/passes/array/store_forwarding.hpp"
 #include "lantern/compiler/passes/canonical/canonical_loops.hpp"
+#include "lantern/compiler/passes/canonical/fixed_arrays.hpp"
 #include "lantern/compiler/passes/canonical/scalar_replacement.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/direct/contify.hpp"
@@ -67,6 +68,11 @@ constexpr std::array all_passes{
     // first: all that follows asks loops how they count
     Pass{"canonical_loops", "loops that count do so as FOR: up by ones, to a bound known before",
          plain<canonical_loops>},
+    // once loops count, and before scalar_replacement, which asks for shapes; derivatives have asked for it already
+    Pass{"fixed_arrays", "small arrays of a constant size get a static shape, and loops over them are unrolled",
+         [](ir::Module& m, const PipelineOptions&) {
+           for (ir::Function* f : m.functions()) fixed_arrays(*f);
+         }},
     // before unwind: cells, frames and tapes hold these numbers, too
     Pass{"scalar_replacement", "small tensors of a known shape become numbers", plain<scalar_replacement>},
 
