@@ -10,6 +10,7 @@
 #include "lantern/compiler/passes/array/dead_stores.hpp"
 #include "lantern/compiler/passes/array/deforestation.hpp"
 #include "lantern/compiler/passes/array/full_unrolling.hpp"
+#include "lantern/compiler/passes/array/if_conversion.hpp"
 #include "lantern/compiler/passes/array/index_set_splitting.hpp"
 #include "lantern/compiler/passes/array/invariant_integers.hpp"
 #include "lantern/compiler/passes/array/invariant_tables.hpp"
@@ -135,6 +136,8 @@ constexpr std::array all_passes{
     // before loops are split: one table serves all parts
     Pass{"invariant_tables", "what inner loops compute anew in every trip of an outer one is computed once",
          plain<invariant_tables>},
+    // before store_forwarding, which makes one of several sums
+    Pass{"if_conversion", "sums in the sides of a branch become sums of a choice", plain<if_conversion>},
     // before scatter_to_gather, which looks at what each trip adds to which element
     Pass{"store_forwarding", "several updates of one element become one", plain<store_forwarding>},
     // before scatter_to_gather: trips that ask where they are have no common sum
