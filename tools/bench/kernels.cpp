@@ -40,9 +40,9 @@ std::string check_value(const CompiledKernel& k) {
   return fmt::format("expected the value {:.12g}, got {:.12g}", expected, got);
 }
 
-/// Empty: the gradient agrees with differences of the plain objective along some directions, of one step length or a
-/// shorter one, which a choice of the largest or smallest may need; else how it does not. Relative to what a gradient of
-/// this length has along a direction, as that may cancel.
+/// Empty: the gradient agrees with differences of the plain objective along some directions, of one step
+/// length or a shorter one, which a choice of the largest or smallest may need; else how it does not.
+/// Relative to what a gradient of this length has along a direction, as that may cancel.
 std::string check_gradient(const CompiledKernel& k) {
   constexpr double tolerance = 1e-5;
   k.gradient();
@@ -87,6 +87,22 @@ double gradient_bytes(const CompiledKernel& k) {
   return bytes;
 }
 
+/// Writes what a kernel is called with (DIRECTORY/NAME.txt), and the arrays of numbers, those of integers,
+/// the value, and the gradients, one after another (DIRECTORY/NAME.bin).
+void write_arguments(const CompiledKernel& k, const std::string& stem) {
+  write_file(stem + ".txt", k.arguments);
+  std::string bytes;
+  const auto add = [&](const auto& values) {
+    bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  };
+  for (const auto& values : k.inputs) add(values);
+  for (const auto& values : k.integers) add(values);
+  const double value = k.plain();
+  add(std::span(&value, 1));
+  for (const auto& values : k.gradients) add(values);
+  write_file(stem + ".bin", bytes);
+}
+
 struct Measured {
   const Kernel* kernel;
   Timing objective, gradient;
@@ -116,6 +132,7 @@ Measured measure(const Kernel& kernel, const Options& options) {
     const CompiledKernel k = kernel.compile(all);
     if (const std::string wrong = check_value(k); !wrong.empty()) raise(wrong);
     if (const std::string wrong = check_gradient(k); !wrong.empty()) raise(wrong);
+    if (!options.arguments.empty()) write_arguments(k, options.arguments + "/" + kernel.name);
     std::vector<Callable> forms{[&] { k.objective(); }, k.gradient};
     if (all.other) forms.insert(forms.end(), {k.other_objective, k.other_gradient});
     const std::vector<Timing> timings = paired(
@@ -154,7 +171,7 @@ void print(const Measured& m) {
 
 struct Goal {
   const char* form;
-  Timing Measured::* timing;
+  Timing Measured::*timing;
   double Measured::*speedup;
   double mean, most;
 };

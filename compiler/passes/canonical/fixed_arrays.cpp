@@ -15,7 +15,7 @@ namespace lantern::passes {
 namespace {
 
 constexpr std::int64_t most_elements = 16, most_iterations = 16;
-constexpr std::size_t most_operations = 600;  ///< of an unrolled nest
+constexpr std::size_t most_operations = 1000;  ///< of an unrolled nest
 
 /// Values that may hold the same array (union-find), and what is known of it.
 class Arrays {

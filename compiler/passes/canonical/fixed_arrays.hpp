@@ -8,7 +8,7 @@
 // the tape holds of it.
 //
 // Requires: every value that may hold the array holds it alone, and all indices are constants in each iteration of
-// loops whose numbers of iterations are constants. Ensures: the same accesses in the same order. Cost: a few hundred
+// loops whose numbers of iterations are constants. Ensures: the same accesses in the same order. Cost: a thousand
 // operations at most for each nest.
 #pragma once
 
