@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lantern/compiler/passes/analysis/recurrence.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
 
@@ -481,7 +482,11 @@ Expression StatementPrinter::applied(const Op& op, const std::vector<Expression>
     e.text.replace(0, 1, "lt_" + function);
     return e;
   }
-  Expression e = substitute(ir::info(op.code).expression, operands, unit_.target(), kind, functions);
+  const bool carried = (op.is(Opcode::min_) || op.is(Opcode::max_)) && passes::is_recurrence(op);
+  const std::string_view pattern = !carried                ? ir::info(op.code).expression
+                                   : op.is(Opcode::min_) ? std::string_view("lt_carried_min(x, y)")
+                                                         : std::string_view("lt_carried_max(x, y)");
+  Expression e = substitute(pattern, operands, unit_.target(), kind, functions);
   for (const std::string& f : functions) unit_.prelude().math(f, kind);
   return e;
 }

@@ -132,6 +132,23 @@ static inline int32_t lt_i32_of_f32(float x) {
   return x != x ? y : y > x ? y : x;
 }
 )c"},
+      // The same of what the iteration before has left: the next one waits for one instruction, and not for a branch.
+      {"carried_min", functions, {"rarely"}, R"c(static inline double lt_carried_min(double x, double y) {
+  return LT_RARELY(x != x) ? y : y < x ? y : x;
+}
+)c"},
+      {"carried_minf", functions, {"rarely"}, R"c(static inline float lt_carried_minf(float x, float y) {
+  return LT_RARELY(x != x) ? y : y < x ? y : x;
+}
+)c"},
+      {"carried_max", functions, {"rarely"}, R"c(static inline double lt_carried_max(double x, double y) {
+  return LT_RARELY(x != x) ? y : y > x ? y : x;
+}
+)c"},
+      {"carried_maxf", functions, {"rarely"}, R"c(static inline float lt_carried_maxf(float x, float y) {
+  return LT_RARELY(x != x) ? y : y > x ? y : x;
+}
+)c"},
       // Vectors of numbers, whatever the shape.
       {"K:fill", functions, {"integers"}, R"c(static void lt_fill_$K($T* to, int64_t n, $T value) {
   for (int64_t i = 0; i < n; ++i) to[i] = value;

@@ -110,6 +110,13 @@ typedef struct lt_panels {
 #define LT_NEVER (void)0
 #endif
 )c"},
+      {"rarely", types, {}, R"c(#if (defined __GNUC__ || defined __clang__) && !defined __TINYC__ && !defined __CUDACC__ && !defined __CUDACC_RTC__ && \
+    !defined LANTERN_LAUNCH_EMULATOR
+#define LT_RARELY(x) __builtin_expect(x, 0)
+#else
+#define LT_RARELY(x) (x)
+#endif
+)c"},
       {"put", functions, {"workspace", "cold"}, R"c(/* Messages are composed in the workspace. */
 LT_SELDOM static char* lt_put(lt_workspace* ws, char* at, const char* text) {
   while (*text && at < ws->message + sizeof ws->message - 1) *at++ = *text++;

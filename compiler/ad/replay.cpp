@@ -228,6 +228,8 @@ Datums Replay::run_loop(ir::Op* op) {
   const auto body = [this, op](const Datums& state) { return run_block(op->blocks[1], state); };
   if (active(op)) {
     if (op->integer != 0 && mode_->bounds_by_rule()) return run_bounded_loop(op, initial);
+    if (mode_->is_backward())
+      if (const auto extreme = extreme_loop(op)) return run_extreme_loop(op, *extreme, initial, condition, body);
     std::vector<ir::Type> types;
     for (const ir::Value* p : op->blocks[1]->params) types.push_back(p->type);
     return mode_->loop(initial, types, condition, body, op->integer, place(op));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -47,6 +48,9 @@ class StagedMode {
   /// Whether a loop with a bound on memory is to be handled as a function with a rule (custom_rule.hpp): its backward
   /// part is that of reverse mode, which keeps the bound.
   virtual bool bounds_by_rule() const { return false; }
+  /// Whether the backward part of a loop goes through all iterations, so that one that finds an extreme is better
+  /// followed where it is attained (replay_extremes.cpp).
+  virtual bool is_backward() const { return false; }
   /// `attribute`: of the call (ir/checkpoint.hpp).
   virtual Datums call(ir::Function* callee, const Datums& arguments, std::int64_t attribute, const Location& loc) = 0;
   virtual void push(std::int64_t tape, const Datum& value, const Location& loc) = 0;
@@ -94,6 +98,15 @@ class Replay {
   Datums run_external(ir::Op* op);
   Datums run_branch(ir::Op* op);
   Datums run_loop(ir::Op* op);
+  /// A loop of one number: the largest or smallest so far, of those that its iterations compute.
+  struct ExtremeLoop {
+    std::size_t state = 0;      ///< which of the loop's state it is
+    std::size_t candidate = 0;  ///< which operand of the update an iteration computes
+    const ir::Op* update = nullptr;
+  };
+  static std::optional<ExtremeLoop> extreme_loop(const ir::Op* loop);
+  Datums run_extreme_loop(ir::Op* op, const ExtremeLoop& extreme, const Datums& initial,
+                          const StagedMode::Condition& condition, const StagedMode::Body& body);
   Datums run_bounded_loop(ir::Op* op, const Datums& initial);
   std::vector<const ir::Value*> used_from_outside(ir::Op* op) const;
   Datums run_call(ir::Op* op);

@@ -21,6 +21,7 @@ class StagedReverse : public Reverse, public StagedMode {
   Datums gradient(const Unit& unit, bool value, const Location& loc);
 
   ir::Part part() const override { return ir::Part::forward; }
+  bool is_backward() const override { return true; }
 
   Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
               const std::vector<ir::Type>& results, const Location& loc) override;

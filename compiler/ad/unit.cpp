@@ -1,6 +1,7 @@
 // What is common to derivatives while staging.
 #include "lantern/compiler/ad/unit.hpp"
 
+#include "lantern/compiler/passes/canonical/fixed_arrays.hpp"
 #include "lantern/compiler/staging/requirement.hpp"
 
 namespace lantern::core::ad {
@@ -18,6 +19,7 @@ Datums derivative_unit(Staging& s, const std::string& prefix, const Program& pro
                "the derivative of '" + program.name + "' needs '" + op->callee->name +
                    "', which is still being defined: the order of the derivative would depend on run time");
   });
+  passes::fixed_arrays(*staged.function);
   Unit unit{*staged.function, active, {}, {}};
   for (ir::Value* v : staged.captured) {
     operands.push_back(Datum::node(s.use(Datum::node(v), loc)));

@@ -10,6 +10,7 @@
 #include "lantern/compiler/passes/array/dead_stores.hpp"
 #include "lantern/compiler/passes/array/deforestation.hpp"
 #include "lantern/compiler/passes/array/full_unrolling.hpp"
+#include "lantern/compiler/passes/array/if_conversion.hpp"
 #include "lantern/compiler/passes/array/index_set_splitting.hpp"
 #include "lantern/compiler/passes/array/invariant_integers.hpp"
 #include "lantern/compiler/passes/array/invariant_tables.hpp"
@@ -24,10 +25,12 @@
 #include "lantern/compiler/passes/array/scatter_to_gather.hpp"
 #include "lantern/compiler/passes/array/store_forwarding.hpp"
 #include "lantern/compiler/passes/canonical/canonical_loops.hpp"
+#include "lantern/compiler/passes/canonical/fixed_arrays.hpp"
 #include "lantern/compiler/passes/canonical/scalar_replacement.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/direct/contify.hpp"
 #include "lantern/compiler/passes/direct/flow.hpp"
+#include "lantern/compiler/passes/direct/tape_narrowing.hpp"
 #include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/passes/memory/inplace.hpp"
 #include "lantern/compiler/passes/memory/merge.hpp"
@@ -66,6 +69,11 @@ constexpr std::array all_passes{
     // first: all that follows asks loops how they count
     Pass{"canonical_loops", "loops that count do so as FOR: up by ones, to a bound known before",
          plain<canonical_loops>},
+    // once loops count, and before scalar_replacement, which asks for shapes; derivatives have asked for it already
+    Pass{"fixed_arrays", "small arrays of a constant size get a static shape, and loops over them are unrolled",
+         [](ir::Module& m, const PipelineOptions&) {
+           for (ir::Function* f : m.functions()) fixed_arrays(*f);
+         }},
     // before unwind: cells, frames and tapes hold these numbers, too
     Pass{"scalar_replacement", "small tensors of a known shape become numbers", plain<scalar_replacement>},
 
@@ -80,6 +88,9 @@ constexpr std::array all_passes{
     // both parts of a derivative are one code now, and have much in common; it is of canonical/, for later
     // passes call it, too
     Pass{"simplify", "constants, exact algebra, common subexpressions, dead code, inlining", plain<simplify>},
+    // when equal comparisons are one
+    Pass{"tape_narrowing", "outcomes of comparisons are saved instead of numbers that are only compared",
+         plain<tape_narrowing>},
 
     // Arrays (array/). Needs direct style; gives fewer loops over elements, each of which goes through an
     // array once, and operations on whole tensors only where printers have routines for them.
@@ -125,6 +136,8 @@ constexpr std::array all_passes{
     // before loops are split: one table serves all parts
     Pass{"invariant_tables", "what inner loops compute anew in every iteration of an outer one is computed once",
          plain<invariant_tables>},
+    // before store_forwarding, which makes one of several sums
+    Pass{"if_conversion", "sums in the sides of a branch become sums of a choice", plain<if_conversion>},
     // before scatter_to_gather, which looks at what each iteration adds to which element
     Pass{"store_forwarding", "several updates of one element become one", plain<store_forwarding>},
     // before scatter_to_gather: iterations that ask where they are have no common sum
@@ -207,7 +220,7 @@ constexpr std::span<const Pass> from(std::string_view first, std::string_view la
 
 constexpr std::array all_phases{
     Phase{"canonical", ir::forms::staged, ir::forms::staged, from("canonical_loops", "scalar_replacement")},
-    Phase{"direct style", ir::forms::staged, ir::forms::direct, from("contify", "simplify")},
+    Phase{"direct style", ir::forms::staged, ir::forms::direct, from("contify", "tape_narrowing")},
     Phase{"arrays", ir::forms::direct, ir::forms::loops, from("lower", "invariant_integers")},
     Phase{"schedule", ir::forms::loops, ir::forms::scheduled, from("parallel", "value_checks")},
     Phase{"memory", ir::forms::scheduled, ir::forms::placed, from("inplace", "merge")},

@@ -30,6 +30,8 @@ struct CompiledKernel {
   Callable gradient;                                 ///< writes into `gradients`
   Callable other_objective, other_gradient;          ///< with the other options, if there are any
   std::vector<std::span<double>> inputs, gradients;  ///< of each floating argument
+  std::string arguments;  ///< what each is, in order: "f64 100", "i64 20" for arrays, "constant 3"
+  std::vector<std::span<const std::int64_t>> integers;  ///< the arrays of integers
   double argument_bytes = 0;
   double compile_ms = 0;  ///< of objective and gradient, without the others
 };
@@ -61,10 +63,14 @@ std::vector<Kernel> stencil_kernels(const Sizes& of);
 std::vector<Kernel> science_kernels(const Sizes& of);
 /// Layers of networks.
 std::vector<Kernel> learning_kernels(const Sizes& of);
+/// Programs with C++'s own statements over flat arrays, as lanternc rewrites them.
+std::vector<Kernel> native_kernels(const Sizes& of);
 
 /// Numbers between the bounds, other ones at each call.
 Values uniform(std::int64_t n, double low = -1, double high = 1);
 Grid uniform_grid(const std::vector<std::int64_t>& shape, double low = -1, double high = 1);
+/// A square matrix whose largest elements are on its diagonal.
+Values dominant(std::int64_t n);
 /// Whole numbers from 0 to bound - 1.
 Whole places(std::int64_t n, std::int64_t bound);
 
@@ -80,6 +86,11 @@ inline std::span<double> elements(Values& a) { return a; }
 inline std::span<double> elements(Grid& a) { return a.data; }
 inline std::span<const std::int64_t> elements(const Whole& a) { return a; }
 inline std::span<const std::int64_t> elements(const std::int64_t& a) { return {&a, 1}; }
+
+inline std::string described(const Values& a) { return "f64 " + std::to_string(a.size()); }
+inline std::string described(const Grid& a) { return "f64 " + std::to_string(a.data.size()); }
+inline std::string described(const Whole& a) { return "i64 " + std::to_string(a.size()); }
+inline std::string described(const std::int64_t& a) { return "constant " + std::to_string(a); }
 
 /// As a plain function takes it.
 inline const double* plain(const Values& a) { return a.data(); }
@@ -140,8 +151,10 @@ Kernel kernel(std::string name, std::string size, F f, Plain plain, A... argumen
     const auto note = [&](auto& argument, auto& slope) {
       const auto all = detail::elements(argument);
       made.argument_bytes += static_cast<double>(all.size_bytes());
+      made.arguments += detail::described(argument) + "\n";
       if constexpr (std::is_same_v<decltype(all), const std::span<double>>)
         made.inputs.push_back(all), made.gradients.push_back(detail::elements(slope));
+      if constexpr (std::is_same_v<std::decay_t<decltype(argument)>, Whole>) made.integers.push_back(all);
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (note(std::get<I>(state->arguments), std::get<I>(state->slopes)), ...);

@@ -132,13 +132,6 @@ Number tridiagonal(Vector lower, Vector middle, Vector upper, Vector right) {
   return sum(x * x);
 }
 
-/// A matrix whose largest elements are on its diagonal.
-Values dominant(std::int64_t n) {
-  Values a = uniform(n * n, 0, 1);
-  for (std::int64_t i = 0; i < n; ++i) a[i * n + i] += static_cast<double>(n);
-  return a;
-}
-
 }  // namespace
 
 std::vector<Kernel> linear_kernels(const Sizes& of) {

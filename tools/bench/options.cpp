@@ -16,6 +16,9 @@ std::optional<Options> parse_options(int argc, char** argv, const std::string& w
         ->check(CLI::Range(1, 64));
   if (with_kernels) {
     app.add_flag("--large", options.large, "sizes that give several threads enough to do");
+    app.add_option("--arguments", options.arguments, "write arguments and gradients of all kernels, for other programs")
+        ->check(CLI::ExistingDirectory)
+        ->type_name("DIRECTORY");
     app.add_option("--without", options.without, "say how much slower it is without these passes")
         ->delimiter(',')
         ->allow_extra_args(false)

@@ -5,6 +5,7 @@
 
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/canonical/unroll.hpp"
 #include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
@@ -12,7 +13,7 @@ namespace lantern::passes {
 namespace {
 
 constexpr std::int64_t most_iterations = 4;
-constexpr std::size_t most_operations = 160;  ///< of all iterations together
+constexpr std::size_t most_operations = 400;  ///< of all iterations together
 
 bool is_inside_loop(const Op* op) {
   for (const Block* b = op->parent; b && b->parent; b = b->parent->parent)
@@ -36,18 +37,6 @@ std::int64_t iterations_to_write(Op* loop) {
   return fits && size * static_cast<std::size_t>(*iterations) <= most_operations ? *iterations : 0;
 }
 
-/// What the loop ends with, written in front of it.
-std::vector<Value*> written(Op* loop, std::int64_t iterations) {
-  ir::Builder b = ir::Builder::before(loop);
-  std::vector<Value*> state = loop->operands;
-  for (std::int64_t t = 0; t < iterations; ++t) {
-    Renaming names;
-    for (std::size_t i = 0; i < state.size(); ++i) names[loop->blocks[1]->params[i]] = state[i];
-    state = ir::clone(b, *loop->blocks[1], names);
-  }
-  return state;
-}
-
 }  // namespace
 
 void full_unrolling(ir::Module& module) {
@@ -59,7 +48,7 @@ void full_unrolling(ir::Module& module) {
       for (Op* loop : loops_in(*f)) {
         const std::int64_t iterations = iterations_to_write(loop);
         if (iterations == 0) continue;
-        const std::vector<Value*> state = written(loop, iterations);
+        const std::vector<Value*> state = unrolled(loop, iterations);
         for (std::size_t i = 0; i < state.size(); ++i) instead[loop->results[i]] = state[i];
         gone.push_back(loop);
       }

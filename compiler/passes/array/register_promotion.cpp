@@ -194,9 +194,9 @@ class SumPromotion {
   bool run() {
     const Uses uses(loop_);
     const auto use = state_use(uses, loop_, state_);
-    if (!use || use->whole || !use->is_pure_accumulation() || use->updates.size() < 2) return false;
+    if (!use || use->whole || use->updates.size() < 2) return false;
     for (const Op* op : use->updates) {
-      if (!is_element(*op)) continue;
+      if (!is_element(*op) || !(use->is_pure_accumulation() || is_only_added_to(*op, *use))) continue;
       std::vector<Op*> same;
       for (const Value* v : use->values)
         if (v->def && is_there(*v->def, *op)) same.push_back(v->def);
@@ -209,12 +209,17 @@ class SumPromotion {
  private:
   std::size_t rank() const { return static_cast<std::size_t>(loop_->operands[state_]->type.rank()); }
 
-  /// An element of a derivative's, in every iteration of the loop the same, which is there if there is no iteration.
+  /// An element of a derivative's, in every iteration of the loop the same.
   bool is_element(const Op& op) const {
-    if (op.parent != body_ || op.loc.part != ir::Part::backward) return false;
-    return std::all_of(op.operands.begin() + 1, op.operands.end() - 1,
-                       [&](const Value* v) { return constant(v) || !made_in(v, body_); }) &&
-           in_range_at(op, *loop_);
+    return op.parent == body_ && op.is(Opcode::add_at_) && op.loc.part == ir::Part::backward &&
+           std::all_of(op.operands.begin() + 1, op.operands.end() - 1,
+                       [&](const Value* v) { return constant(v) || !made_in(v, body_); });
+  }
+  /// True where all other accesses to the tensor certainly reach other elements, or add to this one as well.
+  bool is_only_added_to(const Op& element, const LoopStateSummary& use) const {
+    return std::ranges::all_of(use.accesses(), [&](const Op* other) {
+      return is_there(*other, element) || no_alias(*other, element);
+    });
   }
   bool is_there(const Op& op, const Op& first) const {
     if (op.parent != body_ || !op.is(Opcode::add_at_)) return false;
@@ -225,6 +230,7 @@ class SumPromotion {
 
   void replace(const std::vector<Op*>& updates) {
     const ir::Type element(loop_->operands[state_]->type.element());
+    const bool in_range = in_range_at(*updates.front(), *loop_);
     Block* const around = loop_->parent;
     const auto at = std::ranges::find(around->ops, loop_) - around->ops.begin();
     const std::vector<Op*> rest(around->ops.begin() + at + 1, around->ops.end());
@@ -232,16 +238,32 @@ class SumPromotion {
     ir::Builder b(module_, around);
     b.loc = updates.front()->loc;
     Value* sum = nullptr;
+    Value* const has_iterations = in_range ? nullptr : first_condition(b);
     loop_->operands.push_back(b.number(0, element));
     for (Block* block : loop_->blocks) sum = module_.add_param(block, element);
     around->ops.push_back(loop_);
-    std::vector<Value*> place{loop_->results[state_]};
-    for (std::size_t d = 1; d <= rank(); ++d) {
-      const Op* number = constant(updates.front()->operands[d]);
-      place.push_back(number ? b.integer(number->integer) : updates.front()->operands[d]);
+    Value* const total = module_.add_result(loop_, element);
+    const auto added = [&](ir::Builder& to) {
+      std::vector<Value*> place{loop_->results[state_]};
+      for (std::size_t d = 1; d <= rank(); ++d) {
+        const Op* number = constant(updates.front()->operands[d]);
+        place.push_back(number ? to.integer(number->integer) : updates.front()->operands[d]);
+      }
+      place.push_back(total);
+      return to.emit(Opcode::add_at_, place);
+    };
+    Value* after = nullptr;
+    if (has_iterations) {
+      // The element need not exist where the loop has no iteration.
+      Op* const branch = b.branch(has_iterations, {loop_->results[state_]->type});
+      ir::Builder some(module_, branch->blocks[0]), none(module_, branch->blocks[1]);
+      some.loc = none.loc = b.loc;
+      some.yield({added(some)});
+      none.yield({loop_->results[state_]});
+      after = branch->result();
+    } else {
+      after = added(b);
     }
-    place.push_back(module_.add_result(loop_, element));
-    Value* const after = b.emit(Opcode::add_at_, place);
     around->ops.insert(around->ops.end(), rest.begin(), rest.end());
     for (Op* op : rest) replace_in(op, loop_->results[state_], after);
 
@@ -255,6 +277,14 @@ class SumPromotion {
       sum = result;
     }
     body_->ops.back()->operands.push_back(sum);
+  }
+
+  /// Whether the loop has an iteration, before it.
+  Value* first_condition(ir::Builder& b) const {
+    Renaming first;
+    for (std::size_t i = 0; i < loop_->operands.size(); ++i)
+      first[loop_->blocks[0]->params[i]] = loop_->operands[i];
+    return ir::clone(b, *loop_->blocks[0], first).front();
   }
 
   static void replace_in(Op* op, Value* from, Value* to) {

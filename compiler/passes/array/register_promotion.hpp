@@ -8,8 +8,8 @@
 // Done where everything that the loop does to the tensor happens to that one element, its index does not
 // change in the loop, and it is in range even if there is no iteration.
 //
-// Of an adjoint, to whose elements loops only add, what goes to one element is summed by itself, whatever
-// goes to others:
+// Of an adjoint, to one of whose elements a loop only adds, what goes to this element is summed by itself, whatever
+// happens to others:
 //
 //   for j: d[i] += f(j); d[j] += g(j)
 //   becomes

@@ -51,4 +51,42 @@ double convolution(Size in, Size out, Size height, Size width, const double* ima
 double max_pool(Size channels, Size height, Size width, const double* image, const double* weight);
 double embedding(Size tokens, Size width, const Size* word, const double* table, const double* wanted);
 
+double gesummv(const double* a, const double* b, const double* x, Size n);
+double bicg(const double* a, const double* p, const double* r, Size n);
+double gemm_transposed(const double* a, const double* b, Size n);
+double symm(const double* a, const double* b, Size m, Size n);
+double doitgen(const double* a, const double* c, Size r, Size p);
+double covariance(const double* data, Size rows, Size columns);
+double gram_schmidt(const double* a, Size m, Size n);
+double durbin(const double* r, Size n);
+double implicit_heat(const double* start, const double* rate, Size n, Size steps);
+double gauss_seidel(const double* a, const double* b, Size n, Size sweeps);
+double rotations(const double* a, Size n);
+double moving_filter(const double* x, const double* h, Size n, Size taps);
+double feedback_filter(const double* x, const double* h, Size n);
+
+double floyd_warshall(const double* lengths, Size n);
+double nussinov(const double* gain, Size n);
+double matrix_chain(const double* p, Size n);
+double time_warping(const double* x, const double* y, Size n);
+double viterbi(const double* next, const double* emit, Size states, Size steps);
+double american_option(const double* market, Size n);
+
+double logistic(const double* x, const double* label, const double* w, Size rows, Size n);
+double cross_entropy(const double* x, const Size* label, Size rows, Size n);
+double mixture(const double* x, const double* weight, const double* mean, const double* width, Size n, Size parts);
+double huber(const double* x, const double* y, const double* w, Size rows, Size n);
+double garch(const double* returns, const double* p, Size n);
+double messages(const Size* from, const Size* to, const double* weight, const double* x, Size edges, Size nodes, Size width);
+double word_bags(const Size* word, const double* table, Size sentences, Size length, Size width);
+double warp(const double* image, const double* dy, const double* dx, Size n);
+double kepler(const double* mean, const double* eccentricity, Size n);
+double kernel_density(const double* x, const double* width, Size n);
+double recurrent(const double* w, const double* u, const double* x, Size steps, Size n);
+double rectified(const double* x, const double* w, const double* v, Size rows, Size n, Size hidden);
+double sliding_max(const double* x, const double* weight, Size n, Size size);
+double lorenz(const double* start, const double* p, Size n, Size steps);
+double wave_rotating(const double* start, const double* speed, Size n, Size steps);
+double burgers(const double* start, Size n, Size steps);
+
 }  // namespace lantern::bench::reference

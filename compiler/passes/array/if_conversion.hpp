@@ -1,0 +1,21 @@
+// if_conversion: what the sides of a branch add to elements of an adjoint is added whatever side runs, zero for the
+// other side.
+//
+//   if (c) { d[i] += x; d[i - 1] -= x }     becomes     d[i] += c ? x : 0;  d[i - 1] += c ? -x : 0;
+//   else   { d[i + 1] += x; d[i] -= x }                 d[i + 1] += c ? 0 : x;  d[i] += c ? 0 : -x;
+//
+// Then several updates of one element become one, and iterations add to the same neighbours whatever they decide.
+// (If-conversion: Allen, Kennedy, Porterfield and Warren, "Conversion of control dependence to data dependence",
+// POPL 1983.)
+//
+// Requires: independent iterations; elements that are certainly there, whichever side runs; sides that compute
+// without reading. Ensures: the same sums.
+#pragma once
+
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::passes {
+
+void if_conversion(ir::Module& module);
+
+}  // namespace lantern::passes

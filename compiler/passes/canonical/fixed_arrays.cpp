@@ -1,0 +1,236 @@
+// Groups of values that hold an array, the loops over it, and the types that they get.
+#include "lantern/compiler/passes/canonical/fixed_arrays.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/canonical/unroll.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+constexpr std::int64_t most_elements = 16, most_iterations = 16;
+constexpr std::size_t most_operations = 1000;  ///< of an unrolled nest
+
+/// Values that may hold the same array (union-find), and what is known of it.
+class Arrays {
+ public:
+  explicit Arrays(const ir::Function& f) {
+    for (const Value* p : f.body->params) refuse(p);
+    ir::walk(f.body, [&](const Op* op) { operation(*op); });
+    if (f.body->terminated())
+      for (const Value* v : f.body->ops.back()->operands) refuse(v);
+  }
+
+  struct Group {
+    bool fits = true;
+    std::vector<std::int64_t> dims;  ///< as all fills have them; empty without a fill
+    std::vector<const Op*> accesses;
+    std::vector<const Value*> values;
+  };
+
+  /// The groups with a fill whose values hold nothing else.
+  std::vector<Group> fixed() {
+    std::unordered_map<std::size_t, Group> by_root;
+    std::vector<std::size_t> order;
+    for (const Value* v : values_) {
+      const std::size_t r = root(numbers_.at(v));
+      if (by_root.try_emplace(r, Group{}).second) order.push_back(r);
+      Group& g = by_root[r];
+      g.values.push_back(v);
+      g.fits &= !refused_[numbers_.at(v)];
+      if (!v->def || !v->def->is(Opcode::fill_)) continue;
+      const auto dims = dims_of(*v->def);
+      if (!dims || (!g.dims.empty() && *dims != g.dims)) g.fits = false;
+      else g.dims = *dims;
+    }
+    for (const Op* op : accesses_) by_root[root(numbers_.at(op->operands[0]))].accesses.push_back(op);
+    std::vector<Group> found;
+    for (const std::size_t r : order)
+      if (by_root[r].fits && !by_root[r].dims.empty()) found.push_back(by_root[r]);
+    return found;
+  }
+
+ private:
+  /// The constant sizes of a fill, of few elements.
+  static std::optional<std::vector<std::int64_t>> dims_of(const Op& fill) {
+    std::vector<std::int64_t> dims;
+    std::int64_t count = 1;
+    for (std::size_t i = 1; i < fill.operands.size(); ++i) {
+      const Op* const size = constant(fill.operands[i]);
+      if (!size || size->integer < 1 || size->integer > most_elements) return {};
+      dims.push_back(size->integer);
+      count *= size->integer;
+    }
+    if (dims.empty() || count > most_elements || !fill.operands[0]->type.is_scalar()) return {};
+    return dims;
+  }
+
+  void operation(const Op& op) {
+    switch (op.code) {
+      case Opcode::loop_:
+        for (std::size_t i = 0; i < op.operands.size(); ++i)
+          for (const Value* v : {op.operands[i], op.blocks[0]->params[i], op.blocks[1]->params[i],
+                                 op.blocks[1]->yields()[i]})
+            link(v, op.results[i]);
+        return;
+      case Opcode::branch_:
+        for (std::size_t i = 0; i < op.results.size(); ++i)
+          for (const Block* b : op.blocks) link(b->ops.back()->operands[i], op.results[i]);
+        return;
+      case Opcode::set_:
+      case Opcode::add_at_:
+        link(op.operands[0], op.result());
+        accesses_.push_back(&op);
+        return;
+      case Opcode::get_:
+        number(op.operands[0]);
+        accesses_.push_back(&op);
+        return;
+      case Opcode::fill_:
+        number(op.result());
+        return;
+      case Opcode::dim_:
+      case Opcode::yield_:
+        return;
+      default:
+        for (const Value* v : op.operands) refuse(v);
+        for (const Value* v : op.results) refuse(v);
+    }
+  }
+
+  std::size_t number(const Value* v) {
+    const auto [it, added] = numbers_.try_emplace(v, parents_.size());
+    if (added) {
+      parents_.push_back(parents_.size());
+      refused_.push_back(false);
+      values_.push_back(v);
+    }
+    return it->second;
+  }
+  void refuse(const Value* v) {
+    if (v->type.is_tensor()) refused_[number(v)] = true;
+  }
+  void link(const Value* a, const Value* b) {
+    if (!a->type.is_tensor()) return;
+    const std::size_t x = root(number(a)), y = root(number(b));
+    if (!(a->type == b->type)) refused_[x] = true;
+    parents_[x] = y;
+  }
+  std::size_t root(std::size_t i) {
+    while (parents_[i] != i) i = parents_[i] = parents_[parents_[i]];
+    return i;
+  }
+
+  std::unordered_map<const Value*, std::size_t> numbers_;
+  std::vector<const Value*> values_;
+  std::vector<std::size_t> parents_;
+  std::vector<bool> refused_;
+  std::vector<const Op*> accesses_;
+};
+
+/// The loops whose counters an integer is made of, each of which runs a constant number of iterations.
+bool collect_loops(const Value* v, std::unordered_set<Op*>& loops) {
+  if (constant(v)) return true;
+  if (v->def)
+    return ir::info(v->def->code).elementwise && v->def->blocks.empty() &&
+           std::ranges::all_of(v->def->operands, [&](const Value* x) { return collect_loops(x, loops); });
+  Op* const loop = v->block->parent;
+  if (!loop || !loop->is(Opcode::loop_) || v->block != loop->blocks[1] || loop->integer != 0 ||
+      loop->blocks[0]->ops.size() > 3)
+    return false;
+  const auto count = counted(loop);
+  const auto iterations = known_trip_counts(loop);
+  if (!count || count->index != v->index || !iterations || *iterations < 1 || *iterations > most_iterations)
+    return false;
+  loops.insert(loop);
+  return true;
+}
+
+/// How many operations a block has once these loops are unrolled; nothing where one cannot be.
+std::optional<std::size_t> unrolled_size(const Block* block, const std::unordered_set<Op*>& loops) {
+  std::size_t size = 0;
+  for (Op* op : block->ops) {
+    std::size_t own = 1;
+    for (const Block* b : op->blocks) {
+      const auto inner = unrolled_size(b, loops);
+      if (!inner) return {};
+      own += *inner;
+    }
+    if (loops.contains(op)) own *= static_cast<std::size_t>(known_trip_counts(op).value_or(1));
+    if (op->is(Opcode::push_) || op->is(Opcode::pop_) || own > most_operations) return {};
+    size += own;
+  }
+  return size;
+}
+
+/// Loops to unroll for a group: those of its indices, and those between them that it passes through.
+std::optional<std::unordered_set<Op*>> loops_of(const Arrays::Group& group) {
+  std::unordered_set<Op*> loops;
+  for (const Op* op : group.accesses)
+    for (std::size_t d = 1; d <= group.dims.size(); ++d)
+      if (!collect_loops(op->operands[d], loops)) return {};
+  for (Op* loop : loops) {
+    const auto size = unrolled_size(loop->blocks[1], loops);
+    if (!size || *size * static_cast<std::size_t>(known_trip_counts(loop).value_or(1)) > most_operations) return {};
+  }
+  return loops;
+}
+
+void unroll(ir::Function& f, const std::unordered_set<Op*>& loops) {
+  Renaming instead;
+  std::vector<Op*> gone;
+  std::vector<Op*> order;
+  ir::walk(f.body, [&](Op* op) {
+    if (loops.contains(op)) order.push_back(op);
+  });
+  for (auto loop = order.rbegin(); loop != order.rend(); ++loop) {  // inner ones first
+    const std::vector<Value*> state = unrolled(*loop, *known_trip_counts(*loop));
+    for (std::size_t i = 0; i < state.size(); ++i) ir::replace_uses(f.body, (*loop)->results[i], state[i]);
+    erase({*loop});
+  }
+}
+
+/// Indices that are sums of constants become constants.
+void fold_indices(ir::Function& f) {
+  std::vector<std::pair<Op*, std::size_t>> uses;
+  ir::walk(f.body, [&](Op* op) {
+    if (is_access(*op))
+      for (std::size_t d = 1; d <= static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
+        if (!constant(op->operands[d]) && index_form(op->operands[d]).number()) uses.emplace_back(op, d);
+  });
+  for (const auto& [op, d] : uses)
+    op->operands[d] = ir::Builder::before(op).integer(*index_form(op->operands[d]).number());
+}
+
+}  // namespace
+
+void fixed_arrays(ir::Function& f) {
+  if (!is_direct(f)) return;
+  std::unordered_set<Op*> loops;
+  for (const Arrays::Group& group : Arrays(f).fixed())
+    if (const auto found = loops_of(group)) loops.insert(found->begin(), found->end());
+  if (!loops.empty()) {
+    unroll(f, loops);
+    fold_indices(f);
+  }
+  for (const Arrays::Group& group : Arrays(f).fixed()) {
+    const bool constants = std::ranges::all_of(group.accesses, [&](const Op* op) {
+      for (std::size_t d = 0; d < group.dims.size(); ++d) {
+        const Op* const index = constant(op->operands[1 + d]);
+        if (!index || index->integer < 0 || index->integer >= group.dims[d]) return false;
+      }
+      return true;
+    });
+    if (!constants) continue;
+    const ir::Kind element = group.values.front()->type.element();
+    for (const Value* v : group.values) const_cast<Value*>(v)->type = ir::Type::tensor(element, group.dims);
+  }
+}
+
+}  // namespace lantern::passes
