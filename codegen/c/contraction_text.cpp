@@ -377,20 +377,70 @@ static void lt_gemm_dots_$K(int fresh, int64_t m, int64_t n, int64_t k, $T scale
 }
 #endif
 
-/* c += scale a b, or, where `fresh`, c = scale a b, of m by k and k by n, a and b with the steps of their rows and columns in memory; a row of c lies in one
-   piece. */
-static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row,
-                       int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row) {
+/* Packs all of b: what lt_gemm packs for each block of sums and columns, one block after the other. */
+static const $T* lt_gemm_keep_$K($T* kept, int64_t n, int64_t k, int64_t padded, const $T* b, int64_t b_row, int64_t b_column) {
+  const int64_t columns = LT_GEMM_COLUMNS_$K, most_k = 256, most_n = 64 * columns, last = n % columns;
+  $T* const panels = kept + 64 / sizeof($T);
+  if (kept[0] != 0) return panels;
+  for (int64_t l = 0; l < k; l += most_k) {
+    const int64_t depth = most_k < k - l ? most_k : k - l;
+    $T* const to = panels + l * padded;
+    for (int64_t j = 0; j < n - last; j += most_n)
+      lt_gemm_pack_$K(to + j * depth, b + l * b_row + j * b_column, most_n < n - last - j ? most_n : n - last - j, b_column, depth,
+                      b_row, columns);
+    lt_gemm_pack_$K(to + (n - last) * depth, b + l * b_row + (n - last) * b_column, last, b_column, depth, b_row,
+                    lt_gemm_across_$K(last));
+  }
+  kept[0] = 1;
+  return panels;
+}
+#ifndef __TINYC__
+/* c += scale a b, b so small that it stays in the cache, of b's panels: without packing a. */
+static void lt_gemm_of_panels_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a,
+                                 int64_t a_row, int64_t a_column, const $T* panels, int64_t padded, $T* c, int64_t c_row) {
+  const int64_t columns = LT_GEMM_COLUMNS_$K, lanes = LT_GEMM_LANES_$K, most_k = 256, last = n % columns;
+  for (int64_t l = 0; l < k; l += most_k) {
+    const int64_t depth = most_k < k - l ? most_k : k - l;
+    const int begins = fresh && l == 0;
+    const $T* const from = a + l * a_column;
+    const $T* const b = panels + l * padded;
+    for (int64_t q = 0; q < n - last; q += columns)
+      lt_gemm_column_$K(2, begins, m, depth, scale, from, a_row, a_column, b + q * depth, columns, c + q, c_row);
+    const int64_t across = lt_gemm_across_$K(last);
+    if (last == across) {
+      lt_gemm_column_$K(1, begins, m, depth, scale, from, a_row, a_column, b + (n - last) * depth, across, c + n - last, c_row);
+    } else if (last > 0) {
+      const lt_position mark = lt_mark(ws);
+      $T* const to = ($T*)lt_allocate(ws, m * across * (int64_t)sizeof($T));
+      lt_gemm_column_$K((int)(across / lanes), 1, m, depth, scale, from, a_row, a_column, b + (n - last) * depth, across, to, across);
+      for (int64_t i = 0; i < m; ++i) lt_gemm_row_$K(begins, c + i * c_row + n - last, to + i * across, last, 1);
+      lt_leave(ws, mark);
+    }
+  }
+}
+#endif
+
+/* c += scale a b, or, where `fresh`, c = scale a b, of m by k and k by n, a and b with the steps of their rows and columns in
+   memory; a row of c lies in one piece. `kept`, where given, is memory of this b alone for its panels, from one product to the
+   next: it begins with 0 while there are none, and has room for k * (n + 32) + 64 numbers. */
+static void lt_gemm_kept_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row,
+                            int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row, $T* kept) {
   const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = 256, most_m = 16 * rows, most_n = 64 * columns;
   if (m <= 0 || n <= 0 || k < 0) return;
 #ifndef __TINYC__
-  if (m <= 4 && a_column == 1 && b_row == 1) {
+  if (m <= 4 && a_column == 1 && b_row == 1 && !(kept && kept[0] != 0)) {
     lt_gemm_dots_$K(fresh, m, n, k, scale, a, a_row, b, b_column, c, c_row);
     return;
   }
 #endif
+  const int64_t padded = n - n % columns + (n % columns ? lt_gemm_across_$K(n % columns) : 0);
+  const $T* const panels = kept ? lt_gemm_keep_$K(kept, n, k, padded, b, b_row, b_column) : 0;
+#ifndef __TINYC__
+  if (kept && n * k < 64000)
+    return lt_gemm_of_panels_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, panels, padded, c, c_row);
+#endif
   const lt_position mark = lt_mark(ws);
-  if (n * k < 64000 || (m <= 4 && b_column == 1)) { /* packing b pays where many rows use it */
+  if (!kept && (n * k < 64000 || (m <= 4 && b_column == 1))) { /* packing b pays where many rows use it */
     if (b_column != 1) { /* its columns become rows */
       $T* const turned = ($T*)lt_allocate(ws, k * n * (int64_t)sizeof($T));
       for (int64_t l = 0; l < k; ++l)
@@ -408,16 +458,19 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
   }
   const int there = LT_GEMM_WHERE_IT_IS && a_column == 1;
   $T* const left = ($T*)lt_allocate(ws, most_k * (most_m + rows) * (int64_t)sizeof($T));
-  $T* const right = ($T*)lt_allocate(ws, (most_k * most_n + 8) * (int64_t)sizeof($T));
+  $T* const packed = kept ? 0 : ($T*)lt_allocate(ws, (most_k * most_n + 8) * (int64_t)sizeof($T));
   $T* const tile = ($T*)lt_allocate(ws, rows * columns * (int64_t)sizeof($T));
   for (int64_t l = 0; l < k; l += most_k) {
     const int64_t depth = most_k < k - l ? most_k : k - l;
     for (int64_t j = 0; j < n; j += most_n) {
       const int64_t wide = most_n < n - j ? most_n : n - j;
       const int64_t last = wide % columns;
-      lt_gemm_pack_$K(right, b + l * b_row + j * b_column, wide - last, b_column, depth, b_row, columns);
-      lt_gemm_pack_$K(right + (wide - last) * depth, b + l * b_row + (j + wide - last) * b_column, last, b_column, depth, b_row,
-                      lt_gemm_across_$K(last));
+      const $T* const right = kept ? panels + l * padded + j * depth : packed;
+      if (!kept) {
+        lt_gemm_pack_$K(packed, b + l * b_row + j * b_column, wide - last, b_column, depth, b_row, columns);
+        lt_gemm_pack_$K(packed + (wide - last) * depth, b + l * b_row + (j + wide - last) * b_column, last, b_column, depth, b_row,
+                        lt_gemm_across_$K(last));
+      }
       for (int64_t i = 0; i < m; i += most_m) {
         const int64_t high = most_m < m - i ? most_m : m - i;
         const int64_t whole = high - high % rows, rest = high - whole;
@@ -446,6 +499,10 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
     }
   }
   lt_leave(ws, mark);
+}
+static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row,
+                       int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row) {
+  lt_gemm_kept_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, b, b_row, b_column, c, c_row, 0);
 }
 )c",
        true},
