@@ -512,8 +512,8 @@ void StatementPrinter::creation(const Op& op) {
   place_result(result, name);
   if (op.operands[0]->def && op.operands[0]->def->is(Opcode::undef_)) return;  // only memory
   if (const Op* user = uses_.only_reader(result))
-    if ((user->is(Opcode::add_einsum_) || user->is(Opcode::add_matmul_)) && user->operands[0] == result &&
-        adds_to_zeros(*user))
+    if ((user->is(Opcode::add_einsum_) || user->is(Opcode::add_matmul_) || user->is(Opcode::gemm_)) &&
+        user->operands[0] == result && adds_to_zeros(*user))
       return;
   line(filling(kind) + name + ".data, " + elements(result) + ", " + number_filled + ");");
 }
@@ -526,6 +526,13 @@ bool StatementPrinter::adds_to_zeros(const Op& product) const {
     return false;
   const Op* value = base->def->operands[0]->def;
   if (!value || !value->is(Opcode::constant_) || value->number != 0 || std::signbit(value->number)) return false;
+  if (product.is(Opcode::gemm_)) {  // a part of a tensor may be all of it
+    const auto& fill = base->def->operands;
+    const auto& o = product.operands;
+    const Op* const start = o[4]->def;
+    return product.in_place && fill.size() == 3 && start && start->is(Opcode::constant_) && start->integer == 0 &&
+           o[5] == fill[2] && o[12] == fill[1] && o[13] == fill[2];
+  }
   const ir::Notation n = *ir::concrete_notation(product);
   return product.in_place &&
          std::ranges::all_of(n.result, [](const ir::Subscript& s) { return s.is_letter(); });
@@ -643,12 +650,18 @@ void StatementPrinter::product_of_parts(const Op& op) {
   const std::string a = part(1, 6) + ", " + operand(7) + ", " + operand(8);
   const std::string b = part(2, 9) + ", " + operand(10) + ", " + operand(11);
   const std::string start = in_context(value(op.operands[4]), Precedence::additive), row = operand(5);
+  const std::string fresh = adds_to_zeros(op) ? "1" : "0";
   const std::string to = updated(op);
   const bool team = shares_out();
   if (team) unit_.note_fork();
-  line(unit_.prelude().kernel(team ? "gemm_team" : on_gpu("gemm"), op.result()->type.element()) + "(" + ws() + ", " +
-       (team ? std::to_string(unit_.options().threads) : "0") + ", " + sizes_of + ", " + a + ", " + b + ", " +
-       to + ".data + " + start + ", " + row + ");");
+  const Kind kind = op.result()->type.element();
+  std::string routine = unit_.prelude().kernel(team ? "gemm_team" : on_gpu("gemm"), kind), memory;
+  if (op.operands.size() > 15) {  // memory for panels
+    memory = ", " + atom(op.operands[15]) + ".data";
+    routine = "lt_gemm_packing_once_" + std::string(ir::kind_name(kind));
+  }
+  line(routine + "(" + ws() + ", " + (team ? std::to_string(unit_.options().threads) : fresh) + ", " + sizes_of + ", " + a + ", " +
+       b + ", " + to + ".data + " + start + ", " + row + memory + ");");
 }
 
 void StatementPrinter::argmax(const Op& op) {

@@ -49,6 +49,7 @@ using core::named::all;     ///< t(all, range(1, -1), i): part of a tensor; t.se
 using core::range;
 using core::to_end;  ///< the end of a dimension: range(1, to_end)
 // Tree<T>: a binary tree; TreeBuilder<T> makes large ones; TreeBatch<T>: many of them.
+using core::Dags;    ///< Dags<T>: what a function takes a DagBatch<T> as (tensor/trees.hpp)
 using core::Trees;   ///< Trees<T>: what a function takes a TreeBatch<T> as (tensor/trees.hpp)
 
 using core::cast;    ///< cast<double>(n): between number types

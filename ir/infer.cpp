@@ -237,12 +237,16 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute,
       t.need(in[0].is_vector() && in[0].kind() == Kind::boolean, "a vector of truth values");
       return Bool;
     case Opcode::gemm_:
-      t.need(in.size() == 15, "three tensors, a number, and eleven starts, steps and sizes");
+      t.need(in.size() == 15 || in.size() == 16,
+             "three tensors, a number, eleven starts, steps and sizes, and perhaps memory for panels");
       for (std::size_t i = 0; i < 3; ++i)
         t.need(in[i].is_tensor() && in[i].is_float_element() && in[i].element() == in[0].element(),
                "three tensors of floating-point numbers of one type");
       t.need(in[3] == Type(in[0].element()), "a number of that type");
-      for (std::size_t i = 4; i < in.size(); ++i) t.need(in[i] == I64, "i64 starts, steps and sizes");
+      for (std::size_t i = 4; i < 15; ++i) t.need(in[i] == I64, "i64 starts, steps and sizes");
+      if (in.size() == 16)
+        t.need(in[15].is_tensor() && in[15].rank() == 1 && in[15].element() == in[0].element(),
+               "memory of one dimension and of that type");
       return in[0];
     case Opcode::tree_empty_:
       t.need(in[0].is_tree(), "a tree");

@@ -1,6 +1,7 @@
 // The reader of Penn-style treebanks: one pass over the characters, with a stack of open nodes.
 #include "lantern/runtime/treebank.hpp"
 
+#include <cctype>
 #include <charconv>
 #include <fstream>
 
@@ -162,6 +163,80 @@ std::vector<LabelledTree> read_treebank(const std::filesystem::path& file, Vocab
   std::ifstream in(file);
   if (!in) throw Error(file.string() + ": error: cannot be opened");
   return read_treebank(in, file.string(), vocabulary, options);
+}
+
+namespace {
+
+/// Numbers of a stream, with the line that the last one is in.
+class Numbers {
+ public:
+  Numbers(std::istream& in, const std::string& name) : in_(in), name_(name) {}
+
+  /// A number from `least` to below `end`.
+  std::int64_t next(const std::string& what, std::int64_t least, std::int64_t end) {
+    std::string word;
+    int c = in_.get();
+    for (; std::isspace(c) != 0; c = in_.get()) line_ += c == '\n';
+    for (; c != std::istream::traits_type::eof() && std::isspace(c) == 0; c = in_.get()) word += static_cast<char>(c);
+    if (c == '\n') in_.unget();
+    std::int64_t number = 0;
+    const char* const last = word.data() + word.size();
+    const auto [stop, error] = std::from_chars(word.data(), last, number);
+    if (word.empty() || error != std::errc() || stop != last || number < least || number >= end)
+      fail("expected " + what + ", got " + (word.empty() ? "the end of the file" : "'" + word + "'"));
+    return number;
+  }
+  [[noreturn]] void fail(const std::string& message) const {
+    throw Error(name_ + ":" + std::to_string(line_) + ": error: " + message);
+  }
+
+ private:
+  std::istream& in_;
+  const std::string& name_;
+  int line_ = 1;
+};
+
+}  // namespace
+
+std::vector<LabelledTree> read_tree_arrays(std::istream& in, const std::string& name, std::int64_t labels) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  Numbers numbers(in, name);
+  std::vector<LabelledTree> all;
+  for (std::int64_t left = numbers.next("the number of trees", 0, most); left > 0; --left) {
+    const std::int64_t nodes = numbers.next("the number of a tree's nodes, 1 or more", 1, most);
+    std::vector<std::int64_t> label, word, child[2];
+    for (std::int64_t i = 0; i < nodes; ++i)
+      label.push_back(numbers.next("a label from 0 to " + std::to_string(labels - 1), 0, labels));
+    for (std::int64_t i = 0; i < nodes; ++i) word.push_back(numbers.next("the number of a word, or -1", -1, most));
+    std::vector<bool> is_child(label.size());
+    for (auto& side : child)
+      for (std::int64_t i = 0; i < nodes; ++i) {
+        const std::string expected = "a child from " + std::to_string(i + 1) + " to " + std::to_string(nodes - 1) + ", or -1";
+        side.push_back(numbers.next(expected, -1, nodes));
+        const std::int64_t c = side.back();
+        if (c >= 0 && c <= i) numbers.fail("expected " + expected + ", got '" + std::to_string(c) + "'");
+        if (c < 0) continue;
+        if (is_child[static_cast<std::size_t>(c)])
+          numbers.fail("expected every node to be the child of one, got node " + std::to_string(c) + " twice");
+        is_child[static_cast<std::size_t>(c)] = true;
+      }
+    // The builder takes children first: numbers run the other way.
+    TreeBuilder<std::tuple<std::int64_t, std::int64_t>> builder;
+    const auto turned = [&](std::int64_t node) { return node < 0 ? -1 : nodes - 1 - node; };
+    for (std::int64_t i = nodes - 1; i >= 0; --i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (i > 0 && !is_child[at]) numbers.fail("expected every node to be the child of one, got node " + std::to_string(i) + " without a parent");
+      builder.add({word[at], label[at]}, turned(child[0][at]), turned(child[1][at]));
+    }
+    all.push_back(builder.finish(nodes - 1));
+  }
+  return all;
+}
+
+std::vector<LabelledTree> read_tree_arrays(const std::filesystem::path& file, std::int64_t labels) {
+  std::ifstream in(file);
+  if (!in) throw Error(file.string() + ": error: cannot be opened");
+  return read_tree_arrays(in, file.string(), labels);
 }
 
 }  // namespace lantern

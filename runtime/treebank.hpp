@@ -1,4 +1,4 @@
-// Treebanks in Penn style, (3 (2 good) (2 film)): binary trees with labelled nodes and words at the leaves.
+// Treebanks: binary trees with labelled nodes and words at the leaves, in Penn style, (3 (2 good) (2 film)), and as arrays.
 #pragma once
 
 #include <cstddef>
@@ -52,5 +52,13 @@ std::vector<LabelledTree> read_treebank(std::istream& in, const std::string& nam
 /// The same from a file. Error where it cannot be opened.
 std::vector<LabelledTree> read_treebank(const std::filesystem::path& file, Vocabulary& vocabulary,
                                         const TreebankOptions& options = {});
+
+/// Reads trees as arrays of numbers, separated by white space: how many trees there are, then of each the number of its nodes,
+/// and of the nodes the labels, the words (-1 at inner nodes), the left and the right children (-1 at leaves). Node 0 is the
+/// root, and a node comes before its children.
+/// Errors: "name:line: error: expected ..., got ..."; a node that is no child or twice one.
+std::vector<LabelledTree> read_tree_arrays(std::istream& in, const std::string& name, std::int64_t labels = 5);
+/// The same from a file. Error where it cannot be opened.
+std::vector<LabelledTree> read_tree_arrays(const std::filesystem::path& file, std::int64_t labels = 5);
 
 }  // namespace lantern

@@ -39,6 +39,7 @@
 #include "lantern/compiler/passes/schedule/value_checks.hpp"
 #include "lantern/compiler/passes/schedule/contract.hpp"
 #include "lantern/compiler/passes/schedule/device.hpp"
+#include "lantern/compiler/passes/schedule/kept_panels.hpp"
 #include "lantern/compiler/passes/schedule/parallel.hpp"
 #include "lantern/compiler/passes/schedule/threads.hpp"
 #include "lantern/compiler/passes/schedule/vectorise.hpp"
@@ -186,6 +187,12 @@ constexpr std::array all_passes{
            vectorise(m, options.vector_lanes, options.reassociate);
          },
          true},
+    // after vectorise: no pass forms or moves a product any more; before the memory phase, which places the panels. Not where
+    // values are checked: the panels are none
+    Pass{"kept_panels", "the panels of a loop-invariant factor are packed once for all iterations",
+         [](ir::Module& m, const PipelineOptions& options) {
+           if (packed(options) && options.threads <= 1 && !options.device && !options.check_values) kept_panels(m);
+         }},
     // when loops say whether they are parallel: those become kernels
     Pass{"device_scalars", "numbers that a GPU makes are used there, and the host asks for them late",
          plain<device_scalars>, false, false, false, true},

@@ -2,10 +2,12 @@
 #include "lantern/compiler/tensor/batch_rows.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "lantern/compiler/passes/direct/tail_calls.hpp"
 #include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/staging/staging.hpp"
+#include "lantern/compiler/tensor/reduce.hpp"
 #include "lantern/compiler/tensor/shape.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/notation.hpp"
@@ -65,6 +67,8 @@ const ir::Op* not_total(const ir::Block* block) {
 
 /// A body is run again with more values that vary.
 struct Again {};
+/// The end of a loop varies.
+struct EndVaries {};
 
 }  // namespace
 
@@ -157,6 +161,10 @@ void BatchedRows::run_op(const ir::Op& op) {
     for (std::size_t i = 0; i < 2; ++i)
       if (in[i].datum.is_literal()) return give({in[i].datum.b() == op.is(Opcode::lor_) ? in[i] : in[1 - i]});
   }
+  const bool divides = op.is(Opcode::div_) || op.is(Opcode::rem_);
+  if (any_varies(in) && !active_.empty() && divides && !op.result()->type.is_float_element())
+    refuse(op, "has a loop that ends by a value of the node, with '" + std::string(ir::info(op.code).name) +
+                   "' of integers in it");
   if (any_varies(in)) return give({RowValue::each(run_varying(op, in))});
   const std::int64_t attribute = has_attribute(op.code) ? op.integer : 0;
   give({RowValue::same(
@@ -220,7 +228,7 @@ std::vector<RowValue> BatchedRows::run_loop(const ir::Op& op) {
           start,
           [&](const Datums& state) {
             const RowValue again = run_with(op.blocks[0], state)[0];
-            if (again.varies) refuse(op, "has a loop that ends by a value of the node");
+            if (again.varies) throw EndVaries{};
             return again.datum;
           },
           [&](const Datums& state) {
@@ -239,8 +247,47 @@ std::vector<RowValue> BatchedRows::run_loop(const ir::Op& op) {
       attempt.keep();
       return as_bound(end);
     } catch (const Again&) {
+    } catch (const EndVaries&) {
+      break;
     }
   }
+  return run_masked_loop(op);
+}
+
+/// All of the state varies, and a row's state changes while its own condition holds. A row whose condition is false keeps
+/// a state for which it stays false.
+std::vector<RowValue> BatchedRows::run_masked_loop(const ir::Op& op) {
+  const Build b{op.loc};
+  const Datum outer = active_;
+  const auto bind_all = [&](const ir::Block* block, std::span<const Datum> state) {
+    for (std::size_t i = 0; i < state.size(); ++i) bind(block->params[i], RowValue::each(state[i]));
+    return run(block);
+  };
+  const auto goes_on = [&](std::span<const Datum> state) {
+    const Datum own = rows_of(bind_all(op.blocks[0], state)[0]);
+    return outer.empty() ? own : b.binary(Opcode::land_, own, outer);
+  };
+  Datums start;
+  for (const ir::Value* v : op.operands) start.push_back(rows_of(value(v)));
+  start.insert(start.begin(), goes_on(start));
+  const Datums end = loop(
+      start, [&](const Datums& state) { return any_of(state[0], {{}, false}, true, op.loc); },
+      [&](const Datums& state) {
+        active_ = state[0];
+        const std::span<const Datum> now = std::span(state).subspan(1);
+        Datums next;
+        const std::vector<RowValue> results = bind_all(op.blocks[1], now);
+        for (std::size_t i = 0; i < now.size(); ++i)
+          next.push_back(chosen({RowValue::each(state[0]), results[i], RowValue::each(now[i])}, op.loc));
+        active_ = outer;
+        next.insert(next.begin(), goes_on(next));
+        return next;
+      },
+      op.loc, op.integer);
+  active_ = outer;
+  std::vector<RowValue> results;
+  for (std::size_t i = 1; i < end.size(); ++i) results.push_back(RowValue::each(end[i]));
+  return results;
 }
 
 /// A call whose arguments vary runs in place.
@@ -368,7 +415,8 @@ Datum BatchedRows::notation(const ir::Op& op, const std::vector<RowValue>& in) c
 Datum BatchedRows::row_number(const std::vector<RowValue>& in, std::size_t i, const Datum& row) const {
   const Build b{loc_};
   if (!in[i].varies) return in[i].datum;
-  return in[i].from.empty() ? b.get(in[i].datum, {row}) : b.add(in[i].from, row);
+  const Datum number = in[i].from.empty() ? b.get(in[i].datum, {row}) : b.add(in[i].from, row);
+  return active_.empty() ? number : b.select(b.get(active_, {row}), number, Build::integer(0));
 }
 
 /// get, take and slice: elements from places that may vary.

@@ -5,6 +5,9 @@
 // of Frostig, Johnson and Leary, "Compiling machine learning programs via high-level tracing", SysML 2018).
 // What does not depend on the row stays as it is. An operation without such a form runs in a loop over the
 // rows, by itself.
+//
+// A loop that ends by a value of the row is a masked loop: it runs until the last row ends, and rows that have ended
+// keep their state. Their indices are 0 meanwhile, so that they raise no error of their own.
 #pragma once
 
 #include <string>
@@ -52,6 +55,7 @@ class BatchedRows {
   std::vector<RowValue> run_branch(const ir::Op& op);
   std::vector<RowValue> run_both(const ir::Op& op, const RowValue& condition);
   std::vector<RowValue> run_loop(const ir::Op& op);
+  std::vector<RowValue> run_masked_loop(const ir::Op& op);
   std::vector<RowValue> run_call(const ir::Op& op);
   Datum run_varying(const ir::Op& op, const std::vector<RowValue>& in) const;
   Datum elementwise(const ir::Op& op, const std::vector<RowValue>& in) const;
@@ -71,6 +75,7 @@ class BatchedRows {
   Staging& staging_;
   Datum rows_;
   Location loc_;
+  Datum active_{};  ///< in a masked loop: by row, whether its own loop goes on
   std::unordered_map<const ir::Value*, RowValue> values_;
 };
 

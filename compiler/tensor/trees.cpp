@@ -2,6 +2,7 @@
 #include "lantern/compiler/tensor/trees.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <unordered_set>
 
@@ -20,12 +21,15 @@ namespace {
 /// the empty tree, which is init.
 class FoldState {
  public:
-  FoldState(const TreeFold& fold, const Location& loc) : fold_(fold), b_{loc} {}
+  /// `by_elements`: rows are written element by element, so that in reverse mode their adjoints are tensors of their own. Else
+  /// they are parts of the state's adjoint, which a loop that takes them as its state would copy as a whole.
+  FoldState(Datum nodes, const Datums& start, const Location& loc, bool by_elements = false)
+      : nodes_(std::move(nodes)), start_(start), b_{loc}, by_elements_(by_elements) {}
 
   Datums initial() const {
-    const Datum rows = b_.add(b_.size(fold_.left, 0), Build::integer(1));
+    const Datum rows = b_.add(nodes_, Build::integer(1));
     Datums all;
-    for (const Datum& start : fold_.start) {
+    for (const Datum& start : start_) {
       Indices sizes{rows};
       for (const Datum& size : b_.sizes(start)) sizes.push_back(size);
       all.push_back(
@@ -35,7 +39,7 @@ class FoldState {
   }
   /// Of the same types, which results must have.
   void require_type(std::size_t i, const ir::Type& got, bool row) const {
-    const ir::Type& want = fold_.start[i].type();
+    const ir::Type& want = start_[i].type();
     const int rank = got.rank() - (row ? 1 : 0);
     if (got.element() != want.element() || rank != want.rank())
       raise_at(b_.loc,
@@ -48,7 +52,7 @@ class FoldState {
   }
   /// Rows from `first` on, which are zero so far.
   Datum with_rows(const Datum& state, const Datum& first, const Datum& v, bool several = true) const {
-    if (several && v.type().is_float_element())
+    if (several && !by_elements_ && v.type().is_float_element())
       return perform({Opcode::add_slice_, 0, b_.loc}, {state, first, v});
     return b_.points(b_.sizes(v), {state}, [&](const Indices& at, const Datums& now) {
       Indices to = at;
@@ -68,21 +72,18 @@ class FoldState {
       return b_.get(state, at);
     });
   }
-  Datums rows(const Datums& states, const Datum& numbers) const {
-    Datums all;
-    for (const Datum& s : states) all.push_back(take_along(s, 0, numbers, b_.loc));
-    return all;
-  }
 
  private:
-  const TreeFold& fold_;
+  Datum nodes_;
+  const Datums& start_;
   Build b_;
+  bool by_elements_;
 };
 
 /// Node by node, in the order of the batch: children come before their parents.
 Datums by_node(const TreeFold& fold, const Location& loc) {
   const Build b{loc};
-  const FoldState state(fold, loc);
+  const FoldState state(b.size(fold.left, 0), fold.start, loc);
   return b.loop(
       Build::integer(0), b.size(fold.left, 0), state.initial(), [&](const Datum& i, const Datums& now) {
         const Datum left = b.get(fold.left, {i}), right = b.get(fold.right, {i}), none = Build::integer(0);
@@ -106,26 +107,48 @@ Datums by_node(const TreeFold& fold, const Location& loc) {
       });
 }
 
+/// The same of graphs.
+Datums by_node(const DagFold& fold, const Location& loc) {
+  const Build b{loc};
+  const Datum zero = Build::integer(0), one = Build::integer(1), nodes = b.sub(b.size(fold.first, 0), one);
+  const FoldState state(nodes, fold.start, loc);
+  return b.loop(zero, nodes, state.initial(), [&](const Datum& i, const Datums& now) {
+    const Datum first = b.get(fold.first, {i}), count = b.sub(b.get(fold.first, {b.add(i, one)}), first);
+    DagNodeData node{i, b.binary(Opcode::eq_, count, zero), count, {}};
+    node.child = [&](const Datum& k, const Location& at) {
+      const Build here{at};
+      here.require(here.binary(Opcode::land_, here.binary(Opcode::le_, zero, k), here.less(k, count)),
+                   "children: expected an index from 0 to below {}, got {}", {count, k});
+      const Datum row = here.get(fold.children, {here.add(first, k)});
+      Datums all;
+      for (const Datum& s : now) all.push_back(state.row(s, row));
+      return all;
+    };
+    const Datums results = fold.combine(node);
+    Datums next;
+    for (std::size_t k = 0; k < now.size(); ++k) {
+      state.require_type(k, results[k].type(), false);
+      next.push_back(state.with_row(now[k], b.add(i, one), results[k]));
+    }
+    return next;
+  });
+}
+
 /// The body of a fold, staged once for one node, in a block that is removed again.
 class StagedBody {
  public:
-  StagedBody(Staging& s, const TreeFold& fold, const Location& loc) : staging_(s), around_(s.block()) {
+  StagedBody(Staging& s, const std::vector<ir::Type>& params, const std::function<Datums(const Datums&)>& body,
+             const Location& loc)
+      : staging_(s), around_(s.block()) {
     holder_ = s.builder(loc).op(Opcode::loop_, {});
     block_ = s.module().new_block(holder_, s.current()->function);
     holder_->blocks.push_back(block_);
-    const auto add = [&](const ir::Type& type) { return Datum::node(s.module().add_param(block_, type)); };
-    NodeData node;
-    node.index = add(ir::I64);
-    node.is_leaf = add(ir::Bool);
-    node.no_left = add(ir::Bool);
-    node.no_right = add(ir::Bool);
-    Datums left, right;
-    for (const Datum& d : fold.start) left.push_back(add(d.type()));
-    for (const Datum& d : fold.start) right.push_back(add(d.type()));
+    Datums given;
+    for (const ir::Type& type : params) given.push_back(Datum::node(s.module().add_param(block_, type)));
     FunctionRegion region(s, loc);
     s.set_block(block_);
     try {
-      const std::vector<ir::Value*> results = s.use(fold.combine(node, left, right), loc);
+      const std::vector<ir::Value*> results = s.use(body(given), loc);
       s.builder(loc).yield(results);
     } catch (...) {
       s.set_block(around_);
@@ -146,28 +169,16 @@ class StagedBody {
         std::erase_if(staged->calls, [&](const StagedFunction::CallSite& c) { return gone.contains(c.op); });
   }
 
-  /// The results of all nodes of a phase: of leaves, or of others, by the rows of their children.
-  template <class Children>
-  Datums run(const FoldState& state, std::size_t components, const Datum& lo, const Datum& hi, bool leaves,
-             const Datum& no_left, const Datum& no_right, const Children& children,
-             const Location& loc) const {
+  /// The results of nodes lo to below hi at once; `given` makes the value of a parameter that is used.
+  Datums run(const FoldState& state, const Datum& lo, const Datum& hi,
+             const std::function<RowValue(std::size_t param)>& given, const Location& loc) const {
     const Build b{loc};
     BatchedRows rows(staging_, b.sub(hi, lo), loc);
-    const auto flag = [&](const Datum& d) {
-      return leaves ? RowValue::same(Datum::integer(1, ir::Bool)) : RowValue::each(d);
-    };
-    rows.bind(block_->params[0], RowValue::numbers(lo));
-    rows.bind(block_->params[1], RowValue::same(Datum::integer(leaves ? 1 : 0, ir::Bool)));
-    rows.bind(block_->params[2], flag(no_left));
-    rows.bind(block_->params[3], flag(no_right));
-    for (std::size_t side = 0; side < 2; ++side)
-      for (std::size_t k = 0; k < components; ++k) {
-        const ir::Value* const param = block_->params[4 + side * components + k];
-        if (used_.contains(param)) rows.bind(param, children(side, k));
-      }
+    for (std::size_t i = 0; i < block_->params.size(); ++i)
+      if (used_.contains(block_->params[i])) rows.bind(block_->params[i], given(i));
     Datums results;
     for (const RowValue& v : rows.run(block_)) results.push_back(rows.rows_of(v));
-    for (std::size_t k = 0; k < components; ++k) state.require_type(k, results[k].type(), true);
+    for (std::size_t k = 0; k < results.size(); ++k) state.require_type(k, results[k].type(), true);
     return results;
   }
 
@@ -178,42 +189,121 @@ class StagedBody {
   std::unordered_set<const ir::Value*> used_;
 };
 
-/// Level by level: the leaves, then a loop over the heights above them.
-Datums by_level(Staging& s, const TreeFold& fold, const Location& loc) {
+/// The leaves, then a loop over the heights above them; `run` makes the results of nodes lo to below hi.
+Datums over_levels(const FoldState& state, const Datum& levels,
+                   const std::function<Datums(const Datums& now, const Datum& lo, const Datum& hi, bool leaves)>& run,
+                   const Location& loc) {
   const Build b{loc};
-  const FoldState state(fold, loc);
-  const std::size_t components = fold.start.size();
-  const StagedBody body(s, fold, loc);
-  const auto add_rows = [&](const Datums& now, const Datum& lo, const Datums& results) {
+  const Datum zero = Build::integer(0), one = Build::integer(1);
+  const auto with_nodes = [&](const Datums& now, const Datum& lo, const Datum& hi, bool leaves) {
+    const Datums results = run(now, lo, hi, leaves);
     Datums next;
-    for (std::size_t k = 0; k < components; ++k)
-      next.push_back(state.with_rows(now[k], b.add(lo, Build::integer(1)), results[k]));
+    for (std::size_t k = 0; k < now.size(); ++k)
+      next.push_back(state.with_rows(now[k], b.add(lo, one), results[k]));
     return next;
   };
-  const Datum zero = Build::integer(0), one = Build::integer(1), end = b.get(fold.levels, {one});
-  const Datums leaves = body.run(
-      state, components, zero, end, true, {}, {},
-      [&](std::size_t, std::size_t k) { return RowValue::same(fold.start[k]); }, loc);
-  return b.loop(one, b.sub(b.size(fold.levels, 0), one), add_rows(state.initial(), zero, leaves),
+  return b.loop(one, b.sub(b.size(levels, 0), one), with_nodes(state.initial(), zero, b.get(levels, {one}), true),
                 [&](const Datum& level, const Datums& now) {
-                  const Datum lo = b.get(fold.levels, {level}), hi = b.get(fold.levels, {b.add(level, one)});
-                  const auto part = [&](const Datum& t) {
-                    return perform({Opcode::slice_, 0, loc}, {t, lo, hi});
-                  };
-                  const Datum children[] = {part(fold.left), part(fold.right)};
-                  const auto none = [&](const Datum& t) { return b.binary(Opcode::eq_, t, zero); };
-                  return add_rows(now, lo,
-                                  body.run(
-                                      state, components, lo, hi, false, none(children[0]), none(children[1]),
-                                      [&](std::size_t side, std::size_t k) {
-                                        return RowValue::each(take_along(now[k], 0, children[side], loc));
-                                      },
-                                      loc));
+                  return with_nodes(now, b.get(levels, {level}), b.get(levels, {b.add(level, one)}), false);
                 });
 }
 
+/// A level of trees: the children's results are gathered before the body.
+Datums by_level(Staging& s, const TreeFold& fold, const Location& loc) {
+  const Build b{loc};
+  const FoldState state(b.size(fold.left, 0), fold.start, loc);
+  const std::size_t components = fold.start.size();
+  std::vector<ir::Type> params{ir::I64, ir::Bool, ir::Bool, ir::Bool};
+  for (int side = 0; side < 2; ++side)
+    for (const Datum& d : fold.start) params.push_back(d.type());
+  const StagedBody body(
+      s, params,
+      [&](const Datums& p) {
+        const auto side = [&](std::size_t first) {
+          return Datums(p.begin() + static_cast<std::ptrdiff_t>(first),
+                        p.begin() + static_cast<std::ptrdiff_t>(first + components));
+        };
+        return fold.combine({p[0], p[1], p[2], p[3]}, side(4), side(4 + components));
+      },
+      loc);
+  return over_levels(
+      state, fold.levels,
+      [&](const Datums& now, const Datum& lo, const Datum& hi, bool leaves) {
+        const auto part = [&](const Datum& t) { return perform({Opcode::slice_, 0, loc}, {t, lo, hi}); };
+        Datums children;
+        if (!leaves) children = {part(fold.left), part(fold.right)};
+        return body.run(
+            state, lo, hi,
+            [&](std::size_t param) {
+              if (param == 0) return RowValue::numbers(lo);
+              if (param == 1 || (leaves && param < 4)) return RowValue::same(Datum::integer(leaves ? 1 : 0, ir::Bool));
+              if (param < 4) return RowValue::each(b.binary(Opcode::eq_, children[param - 2], Build::integer(0)));
+              const std::size_t side = (param - 4) / components, k = (param - 4) % components;
+              if (leaves) return RowValue::same(fold.start[k]);
+              return RowValue::each(take_along(now[k], 0, children[side], loc));
+            },
+            loc);
+      },
+      loc);
+}
+
+/// A level of graphs: the results of all children of the level's nodes, which lie in one piece of the list of children, are
+/// gathered before the body; it takes those of each node from there. Reverse mode then works on a level, not on all nodes.
+Datums by_level(Staging& s, const DagFold& fold, const Location& loc) {
+  const Build b{loc};
+  const Datum zero = Build::integer(0), one = Build::integer(1);
+  const FoldState state(b.sub(b.size(fold.first, 0), one), fold.start, loc, true);
+  std::vector<ir::Type> params{ir::I64, ir::Bool, ir::I64, ir::I64};  // index, leaf, first child, count of children
+  for (const Datum& d : fold.start) {
+    std::vector<std::int64_t> dims{ir::dynamic};
+    if (d.type().is_tensor()) dims.insert(dims.end(), d.type().dims().begin(), d.type().dims().end());
+    params.push_back(ir::Type::tensor(d.type().element(), dims));
+  }
+  const StagedBody body(
+      s, params,
+      [&](const Datums& p) {
+        DagNodeData node{p[0], p[1], p[3], {}};
+        node.child = [&](const Datum& k, const Location& at) {
+          const Build here{at};
+          const Datum inside = here.binary(Opcode::land_, here.binary(Opcode::le_, zero, k), here.less(k, p[3]));
+          // Of a child that is not there the row is outside of those that are, which is an error.
+          const Datum row = here.select(inside, here.add(p[2], k), Build::integer(-1));
+          Datums all;
+          for (std::size_t i = 4; i < p.size(); ++i)
+            all.push_back(fold.start[i - 4].type().is_scalar() ? here.get(p[i], {row})
+                                                               : perform({Opcode::take_, 0, at}, {p[i], row}));
+          return all;
+        };
+        return fold.combine(node);
+      },
+      loc);
+  return over_levels(
+      state, fold.levels,
+      [&](const Datums& now, const Datum& lo, const Datum& hi, bool leaves) {
+        const auto part = [&](const Datum& t, const Datum& from, const Datum& to) {
+          return perform({Opcode::slice_, 0, loc}, {t, from, to});
+        };
+        const Datum first = b.get(fold.first, {lo}), end = b.get(fold.first, {hi});
+        const Datum children = part(fold.children, first, end);
+        return body.run(
+            state, lo, hi,
+            [&](std::size_t param) {
+              if (param == 0) return RowValue::numbers(lo);
+              if (param == 1) return RowValue::same(Datum::integer(leaves ? 1 : 0, ir::Bool));
+              if (param > 3) return RowValue::same(take_along(now[param - 4], 0, children, loc));
+              if (leaves) return RowValue::same(zero);
+              const Datum begins = part(fold.first, lo, hi);
+              if (param == 3) return RowValue::each(b.sub(part(fold.first, b.add(lo, one), b.add(hi, one)), begins));
+              return RowValue::each(b.sub(begins, broadcast_like(first, begins, loc)));
+            },
+            loc);
+      },
+      loc);
+}
+
 /// Nothing where a level cannot do at once what the body does.
-std::optional<Datums> try_by_level(Staging& s, const TreeFold& fold, const Location& loc) {
+template <class Fold>
+std::optional<Datums> try_by_level(Staging& s, const Fold& fold, const Location& loc) {
   Staging::Attempt attempt(s);
   try {
     Datums states = by_level(s, fold, loc);
@@ -227,15 +317,24 @@ std::optional<Datums> try_by_level(Staging& s, const TreeFold& fold, const Locat
   }
 }
 
-}  // namespace
-
-Datums fold_trees(const TreeFold& fold, const TreeOptions& options, const Location& loc) {
-  const FoldState state(fold, loc);
+template <class Fold>
+Datums folded(const Fold& fold, const TreeOptions& options, const Location& loc) {
   std::optional<Datums> states;
   Staging* const s = context().staging;
   if (s && options.by_level) states = try_by_level(*s, fold, loc);
   if (!states) states = by_node(fold, loc);
-  return state.rows(*states, fold.roots);
+  Datums all;
+  for (const Datum& state : *states) all.push_back(take_along(state, 0, fold.roots, loc));
+  return all;
+}
+
+}  // namespace
+
+Datums fold_trees(const TreeFold& fold, const TreeOptions& options, const Location& loc) {
+  return folded(fold, options, loc);
+}
+Datums fold_dags(const DagFold& fold, const TreeOptions& options, const Location& loc) {
+  return folded(fold, options, loc);
 }
 
 }  // namespace lantern::core::detail

@@ -5,6 +5,7 @@
 
 #include "lantern/compiler/ad/vmap.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
+#include "lantern/runtime/dag_batch.hpp"
 #include "lantern/runtime/tree_batch.hpp"
 
 namespace lantern::core {
@@ -18,6 +19,16 @@ struct TreesOf<std::tuple<T...>> {
 };
 template <class T>
 using Trees = typename TreesOf<typename NodeComponents<T>::tuple>::type;
+
+/// What a program takes a DagBatch<T> as.
+template <class Components>
+struct DagsOf;
+template <class... T>
+struct DagsOf<std::tuple<T...>> {
+  using type = DagRows<Rep<Array<std::int64_t>>, Rep<Array<T>>...>;
+};
+template <class T>
+using Dags = typename DagsOf<typename NodeComponents<T>::tuple>::type;
 
 /// How TREE folds a batch.
 struct TreeOptions {
@@ -41,6 +52,21 @@ struct TreeFold {
 
 /// The results at the roots: one row for each tree.
 Datums fold_trees(const TreeFold& fold, const TreeOptions& options, const Location& loc);
+
+/// What the body of a fold is told of a node with any number of children.
+struct DagNodeData {
+  Datum index, is_leaf;
+  Datum count;  ///< of its children
+  std::function<Datums(const Datum& k, const Location& loc)> child;  ///< the results of child k, from 0 to below count
+};
+
+/// A fold of a batch of graphs, flattened.
+struct DagFold {
+  Datum children, first, levels, roots;  ///< DagRows
+  Datums start;                          ///< of the types of the results
+  std::function<Datums(const DagNodeData&)> combine;
+};
+Datums fold_dags(const DagFold& fold, const TreeOptions& options, const Location& loc);
 
 }  // namespace detail
 
@@ -131,6 +157,85 @@ template <class P, class Rows, class... Columns, class F>
 auto TREE(const P& init, const TreeRows<Rows, Columns...>& trees, F combine,
           std::source_location l = std::source_location::current()) {
   return TREE(init, trees, std::move(combine), TreeOptions{}, l);
+}
+
+/// The results of a node's children, as the body of TREE over graphs sees them.
+template <class R>
+class Children {
+ public:
+  Children(const detail::DagNodeData& data, const detail::Structure<R>& structure)
+      : size_(data.count), child_(data.child), structure_(structure) {}
+
+  const Rep<std::int64_t>& size() const { return size_; }
+  /// Of child k, in the order of DagBuilder::add. Error: k is not from 0 to below size().
+  R operator[](const At<std::int64_t>& k) const { return detail::rebuild(*structure_, child_(k.datum, k.loc)); }
+
+ private:
+  Rep<std::int64_t> size_;
+  std::function<Datums(const Datum&, const Location&)> child_;
+  const detail::Structure<R>& structure_;
+};
+
+/// A node of a batch of graphs.
+template <class... Columns>
+class DagNode {
+ public:
+  DagNode(const detail::DagNodeData& data, std::tuple<Columns...> values)
+      : index_(data.index), is_leaf_(data.is_leaf), values_(std::move(values)) {}
+
+  /// The node's value: a Rep, or a tuple of Reps where it has several components.
+  auto value(std::source_location l = std::source_location::current()) const {
+    return std::apply(
+        [&](const auto&... column) {
+          if constexpr (sizeof...(Columns) == 1)
+            return (column[At<std::int64_t>(index_, l)], ...);
+          else
+            return std::tuple(column[At<std::int64_t>(index_, l)]...);
+        },
+        values_);
+  }
+  const Rep<bool>& is_leaf() const { return is_leaf_; }
+
+ private:
+  Rep<std::int64_t> index_;
+  Rep<bool> is_leaf_;
+  std::tuple<Columns...> values_;
+};
+
+/// Folds graphs whose nodes have any number of children, bottom up, and gives the results of the roots as vmap does. The
+/// results have init's types and shapes; its values are not used. `combine` takes Children<R> and a DagNode:
+///
+///   Rep<Array<double>> all = TREE(0.0, dags, [&](const auto& children, auto node) {
+///     return FOR(0, children.size(), D(node.value()), [&](I k, D sum) { return D(sum + children[k]); });
+///   });
+///
+/// Runs level by level as over trees. A loop over the children is one over the level: it runs until the node with the
+/// most children is done. A node that several nodes share is computed once.
+///
+/// Errors: as of the operations in `combine`; results that are not of init's types; a child that is not there.
+template <class P, class Rows, class... Columns, class F>
+auto TREE(const P& init, const DagRows<Rows, Columns...>& dags, F combine, const TreeOptions& options,
+          std::source_location l = std::source_location::current()) {
+  using R = detail::lifted_t<P>;
+  using Node = DagNode<Columns...>;
+  static_assert(std::is_invocable_v<F&, const Children<R>&, Node>,
+                "TREE over graphs: expected a lambda of the children's results and the node, "
+                "(const auto& children, auto node)");
+  R start = detail::convert<R>(init);
+  detail::DagFold fold{dags.children.datum(), dags.first.datum(),     dags.levels.datum(),
+                       dags.roots.datum(),    detail::flatten(start), {}};
+  const detail::Structure<R> structure(start);
+  const std::tuple<Columns...> values = dags.values;
+  fold.combine = [&](const detail::DagNodeData& node) {
+    return detail::flatten(detail::convert<R>(combine(Children<R>(node, structure), Node(node, values))));
+  };
+  const Datums results = detail::fold_dags(fold, options, here(l));
+  return detail::rebuild(detail::structured_like<detail::batch_t<R>>(start), results);
+}
+template <class P, class Rows, class... Columns, class F>
+auto TREE(const P& init, const DagRows<Rows, Columns...>& dags, F combine,
+          std::source_location l = std::source_location::current()) {
+  return TREE(init, dags, std::move(combine), TreeOptions{}, l);
 }
 
 }  // namespace lantern::core

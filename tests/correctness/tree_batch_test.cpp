@@ -411,10 +411,6 @@ TEST_CASE("a batch: what a level cannot do at once runs node by node, and says w
         node.left().empty(), [&] { return r; },
         [&] { return FOR(0, 3, l, [&](I, D x) { return sin(x) + r; }); });
   });
-  check("has a loop that ends by a value of the node", [&](D l, D r, auto node) {
-    return WHILE(
-        l + r + value(node), [](D x) { return x > 1.0; }, [](D x) { return 0.5 * x; });
-  });
   check("calls 'power', which calls itself", [&](D l, D r, auto node) {
     const auto power = FUN<double(double, std::int64_t)>("power", [](auto self, D x, I n) {
       return IF(
@@ -457,6 +453,30 @@ TEST_CASE("a batch: a branch on a value of the node computes both sides where ne
     CHECK(text == "runs level by level");
     check_near(compiled(start, batch), eager(f)(start, batch));
     check_near(compile(grad<0>(g), way)(start, batch), eager(grad<0>(g))(start, batch));
+  }
+}
+
+TEST_CASE("a batch: a loop that ends by a value of the node runs until the last node of the level is done",
+          "[tree_batch]") {
+  const TreeBatch<Value> batch(random_trees(13));
+  const auto f = sig<A(D, Batch)>([](D start, Batch trees) {
+    return TREE(start, trees, [](D l, D r, auto node) {
+      const auto [x, label] = node.value();
+      const D halved = WHILE(
+          l * l + r + x, [](D y) { return y > 0.5; }, [](D y) { return 0.5 * y; });
+      // A loop in a loop, each with ends of its own, and an index that only rows in the loop have.
+      const Rep<Array<double>> powers(fill(0.5 * x, 3));
+      return FOR(0, label + 1, halved, [&](I i, D y) {
+        return FOR(i, label + 1, y, [&](I j, D z) { return D(sin(z) + powers[j] * powers[i]); });
+      });
+    });
+  });
+  const auto g = sig<D(D, Batch)>([f](D start, Batch trees) { return sum(f(start, trees)); });
+  for (const CompileOptions& way : ways) {
+    const auto [text, compiled] = told(f, way);
+    CHECK(text == "runs level by level");
+    check_near(compiled(0.7, batch), eager(f)(0.7, batch));
+    CHECK(compile(grad<0>(g), way)(0.7, batch) == Approx(eager(grad<0>(g))(0.7, batch)).epsilon(1e-12));
   }
 }
 

@@ -1,11 +1,16 @@
 // The treebank reader: trees, words, and what it says about a malformed file.
 #include "lantern/runtime/treebank.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
 #include <sstream>
 #include <string>
 
 #include "lantern/ir/error.hpp"
+#include "lantern/runtime/tree_loader.hpp"
 
 using namespace lantern;
 
@@ -95,4 +100,89 @@ TEST_CASE("errors name place, expectation and finding", "[treebank]") {
         "t.txt:2:6: error: expected ')' to end the node (begun at 1:1), got the end of the file");
   Vocabulary words;
   CHECK_THROWS_WITH(read_treebank("/nowhere/t.txt", words), "/nowhere/t.txt: error: cannot be opened");
+}
+
+namespace {
+
+std::vector<LabelledTree> read_arrays(const std::string& text) {
+  std::istringstream in(text);
+  return read_tree_arrays(in, "t.txt");
+}
+std::string array_error(const std::string& text) {
+  try {
+    read_arrays(text);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+/// Labels and shape.
+std::string shape(const LabelledTree& t) {
+  if (t.empty()) return "";
+  return "(" + std::to_string(std::get<1>(t.value())) + shape(t.left()) + shape(t.right()) + ")";
+}
+
+}  // namespace
+
+TEST_CASE("trees as arrays", "[treebank]") {
+  Vocabulary words;
+  for (const char* word : {"a", "b", "c"}) words.add(word);
+  const auto trees = read_arrays("2\n5\n3 2 4 1 0\n-1 1 -1 2 3\n1 -1 3 -1 -1\n2 -1 4 -1 -1\n1\n2\n2\n-1\n-1\n");
+  REQUIRE(trees.size() == 2);
+  CHECK(str(trees[0], words) == "(3 (2 a) (4 (1 b) (0 c)))");
+  CHECK(str(trees[1], words) == "(2 b)");
+
+  CHECK(array_error("") == "t.txt:1: error: expected the number of trees, got the end of the file");
+  CHECK(array_error("1\n0\n") == "t.txt:2: error: expected the number of a tree's nodes, 1 or more, got '0'");
+  CHECK(array_error("1 1 5") == "t.txt:1: error: expected a label from 0 to 4, got '5'");
+  CHECK(array_error("1 1 2 x") == "t.txt:1: error: expected the number of a word, or -1, got 'x'");
+  CHECK(array_error("1 2\n2 2\n-1 1\n0 -1\n-1 -1") ==
+        "t.txt:4: error: expected a child from 1 to 1, or -1, got '0'");
+  CHECK(array_error("1 2\n2 2\n-1 1\n1 -1\n1 -1") ==
+        "t.txt:5: error: expected every node to be the child of one, got node 1 twice");
+  CHECK(array_error("1 2\n2 2\n-1 1\n-1 -1\n-1 -1") ==
+        "t.txt:5: error: expected every node to be the child of one, got node 1 without a parent");
+  CHECK_THROWS_WITH(read_tree_arrays("/nowhere/t.txt"), "/nowhere/t.txt: error: cannot be opened");
+
+  const char* const named = std::getenv("LANTERN_DATA");
+  const std::filesystem::path folder = named ? named : LANTERN_TEST_DIR "/../../shared/data";
+  if (!exists(folder / "sst/lantern_array_tree_dev.txt")) {
+    WARN("skipped: no sst/lantern_array_tree_dev.txt in the data folder");
+    return;
+  }
+  const auto arrays = read_tree_arrays(folder / "sst/lantern_array_tree_dev.txt");
+  const auto brackets = read_treebank(folder / "sst/dev.txt", words);
+  REQUIRE(arrays.size() == brackets.size());
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < arrays.size(); ++i) different += shape(arrays[i]) != shape(brackets[i]);
+  CHECK(different == 0);
+}
+
+TEST_CASE("a loader gives every tree once an epoch, in another order, the same for a seed", "[treebank]") {
+  const auto make = [](std::span<const std::size_t> which) { return std::vector(which.begin(), which.end()); };
+  TreeLoader loader(10, 4, 7, make), again(10, 4, 7, make);
+  REQUIRE(loader.batches() == 3);
+  std::set<std::vector<std::size_t>> orders;
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    std::vector<std::size_t> all;
+    for (const std::size_t size : {4, 4, 2}) {
+      const auto batch = loader.next();
+      CHECK(batch.size() == size);
+      CHECK(batch == again.next());
+      all.insert(all.end(), batch.begin(), batch.end());
+    }
+    orders.insert(all);
+    std::ranges::sort(all);
+    CHECK(all == std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  }
+  CHECK(orders.size() == 4);
+
+  const auto wrong = [](std::span<const std::size_t>) -> int { throw Error("no such file"); };
+  TreeLoader failing(1, 1, 1, wrong);
+  CHECK_THROWS_WITH(failing.next(), "no such file");
+  CHECK_THROWS_WITH(failing.next(), "no such file");
+  CHECK_THROWS_WITH(TreeLoader(3, 0, 1, make), "TreeLoader: expected batches of one tree or more, got 0");
+  TreeLoader empty(0, 4, 1, make);
+  CHECK_THROWS_WITH(empty.next(), "TreeLoader: expected a tree or more, got none");
 }

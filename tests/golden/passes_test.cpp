@@ -631,11 +631,11 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
       "retiming invariant_tables store_forwarding index_set_splitting scatter_to_gather join_sums "
       "deforestation dead_fills ";
   const std::string integers = "invariant_integers parallel ";
-  const std::string memory = "inplace tape_coalescing outline merge ";
-  CHECK(run({}) == start + loops + integers + memory);
+  const std::string panels = "kept_panels ", memory = "inplace tape_coalescing outline merge ";
+  CHECK(run({}) == start + loops + integers + panels + memory);
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) ==
-        "canonical_loops scalar_replacement unwind " + loops + integers + memory);
+        "canonical_loops scalar_replacement unwind " + loops + integers + panels + memory);
   std::string names;
   for (const passes::Pass& p : passes::passes()) {
     names += std::string(p.name) + " ";
@@ -643,15 +643,15 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK((" " + run({.disabled = {std::string(p.name)}})).find(" " + std::string(p.name) + " ") ==
           std::string::npos);
   }
-  CHECK(names == start + loops + "own_reads " + integers + "threads vectorise device_scalars contract value_checks " + memory);
-  CHECK(run({.fused_multiply_add = true}) == start + loops + integers + "contract " + memory);
-  CHECK(run({.threads = 2}) == start + loops + integers + "threads " + memory);
-  CHECK(run({.vector_lanes = 4}) == start + loops + "own_reads " + integers + "vectorise " + memory);
+  CHECK(names == start + loops + "own_reads " + integers + "threads vectorise kept_panels device_scalars contract value_checks " + memory);
+  CHECK(run({.fused_multiply_add = true}) == start + loops + integers + panels + "contract " + memory);
+  CHECK(run({.threads = 2}) == start + loops + integers + "threads " + panels + memory);
+  CHECK(run({.vector_lanes = 4}) == start + loops + "own_reads " + integers + "vectorise " + panels + memory);
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
                     "expected the name of a pass (canonical_loops, scalar_replacement, contify, unwind, "
                     "simplify, lower, full_unrolling, dead_stores, raise, reads_first, loop_interchange, "
                     "register_promotion, loop_fusion, array_contraction, retiming, invariant_tables, "
                     "store_forwarding, index_set_splitting, scatter_to_gather, join_sums, deforestation, "
-                    "dead_fills, own_reads, invariant_integers, parallel, threads, vectorise, device_scalars, contract, "
-                    "value_checks, inplace, tape_coalescing, outline, merge), got 'simplfy'");
+                    "dead_fills, own_reads, invariant_integers, parallel, threads, vectorise, kept_panels, "
+                    "device_scalars, contract, value_checks, inplace, tape_coalescing, outline, merge), got 'simplfy'");
 }

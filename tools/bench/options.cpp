@@ -5,12 +5,16 @@
 namespace lantern::bench {
 
 std::optional<Options> parse_options(int argc, char** argv, const std::string& what, const std::string& files,
-                                     int& status, bool with_threads, bool with_kernels) {
+                                     int& status, bool with_threads, bool with_kernels,
+                                     bool with_peers) {
   Options options;
   CLI::App app(what, argv[0]);
   app.add_flag("--quick", options.quick, "shorter measurements, fewer sizes");
   app.add_option("--json", options.json, "write the rows as JSON")->type_name("FILE");
   app.add_option("--svg", options.svg, "write a plot")->type_name("FILE");
+  if (with_peers)
+    app.add_option("--python", options.python, "measure peers too, those that this interpreter has the packages of")
+        ->type_name("PYTHON");
   if (with_threads)
     app.add_option("--threads", options.threads, "measure derivatives in so many threads too")
         ->check(CLI::Range(1, 64));

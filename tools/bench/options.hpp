@@ -16,6 +16,7 @@ struct Options {
   std::vector<std::string> without;  ///< passes that the comparison leaves out
   std::string json, svg;           ///< files to write; empty: none
   std::string arguments;           ///< a directory to write arguments and gradients into; empty: none
+  std::string python;              ///< an interpreter that has the peers' packages; empty: no peers
   std::vector<std::string> files;  ///< what is named besides
 
   TimingOptions timing() const { return quick ? TimingOptions::quick() : TimingOptions(); }
@@ -24,8 +25,9 @@ struct Options {
 /// Reads `[--quick] [--json FILE] [--svg FILE] [FILES...]`. Nothing where the program should end with
 /// `status`: after --help, or after a message about a mistake.
 /// `with_threads`: reads `--threads N` too, `with_kernels`: `--large`, `--without PASS` and
-/// `--arguments DIRECTORY`.
+/// `--arguments DIRECTORY`, `with_peers`: `--python PYTHON`.
 std::optional<Options> parse_options(int argc, char** argv, const std::string& what, const std::string& files,
-                                     int& status, bool with_threads = false, bool with_kernels = false);
+                                     int& status, bool with_threads = false, bool with_kernels = false,
+                                     bool with_peers = false);
 
 }  // namespace lantern::bench

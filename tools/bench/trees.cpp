@@ -1,4 +1,5 @@
-// Training of the TreeLSTM of samples/, node by node and level by level: sentences a second, memory, loss.
+// Training of the TreeLSTM of samples/, node by node and level by level: sentences a second, memory, loss. With --python the
+// same trees and weights in PyTorch, JAX and DyNet (peers/treelstm_*.py).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -6,12 +7,14 @@
 #include <ctime>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <random>
 
 #include "../../samples/treelstm_data.hpp"
 #include "../../samples/treelstm_model.hpp"
 #include "bench.hpp"
 #include "child.hpp"
+#include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/lantern.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -21,6 +24,8 @@ namespace {
 
 using namespace treelstm;
 using Labelled = LabelledTree;
+
+constexpr double learning_rate = 0.05;
 
 struct Setting {
   std::vector<Labelled> trees;
@@ -64,11 +69,47 @@ struct Training {
 /// Seconds of the processor: the work is of one thread.
 double now() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
+Model<float> initial_model(const Setting& s) {
+  nn::Generator random(1);
+  return initial<float>({s.words, s.embedding, s.hidden, 5}, random);
+}
+
+/// Writes what peers read: sizes and trees, children before their parents, and the initial weights one after the other.
+void write_problem(const Setting& s, double rate, const std::filesystem::path& folder) {
+  std::string trees;
+  for (const Labelled& tree : s.trees) {
+    const auto& columns = *tree.columns();
+    std::string nodes;
+    for (std::size_t i = 0; i < columns.left.size(); ++i) {
+      const auto number = [&](std::size_t column) {
+        return reinterpret_cast<const std::int64_t*>(columns.values[column].data())[i];
+      };
+      nodes += fmt::format("{}[{},{},{},{}]", i == 0 ? "" : ",", number(1), number(0), columns.left[i], columns.right[i]);
+    }
+    trees += fmt::format("{}[{}]", trees.empty() ? "" : ",", nodes);
+  }
+  write_file((folder / "problem.json").string(),
+             fmt::format("{{\"words\":{},\"embedding\":{},\"hidden\":{},\"epochs\":{},\"rate\":{},\"trees\":[{}]}}", s.words,
+                         s.embedding, s.hidden, s.epochs, rate, trees));
+  const Model<float> m = initial_model(s);
+  std::string weights;
+  const auto append = [&](const auto& tensor) {
+    weights.append(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size() * sizeof(float));
+  };
+  append(m.words.weight);
+  append(m.leaf.weight);
+  append(m.leaf.bias);
+  append(m.inner.weight);
+  append(m.inner.bias);
+  append(m.scores.weight);
+  append(m.scores.bias);
+  write_file((folder / "weights.f32").string(), weights);
+}
+
 /// Steps over all trees, `size` at a time; make(trees) is what the step takes.
 template <class Step, class Make>
 Training train(const Setting& setting, std::size_t size, const Step& step_code, const Make& make) {
-  nn::Generator random(1);
-  Model<float> model = initial<float>({setting.words, setting.embedding, setting.hidden, 5}, random);
+  Model<float> model = initial_model(setting);
   auto state = nn::adagrad_state(model);
   auto step = nn::in_place(step_code);
   Training t;
@@ -84,7 +125,7 @@ Training train(const Setting& setting, std::size_t size, const Step& step_code, 
       const auto& given = make(trees);
       schedule += now() - before;
       const double loss = nn::with_rows("words.weight", words, std::tie(model, state),
-                                        [&] { return step(model, state, given, 0.05); });
+                                        [&] { return step(model, state, given, learning_rate); });
       if (t.first.size() < 2) t.first.push_back(loss);
       sum += loss;
     }
@@ -126,14 +167,50 @@ std::vector<Form> forms() {
           {"level by level", 25, many(batch_step<float, true>)}};
 }
 
+/// A peer: what it runs, for trees of so many a step.
+struct Peer {
+  const char* name;
+  std::size_t size;
+  const char* package;
+  std::vector<std::string> command;
+};
+const std::vector<Peer> peers{{"DyNet", 1, "dynet", {"treelstm_dynet.py"}},
+                              {"PyTorch, node by node", 1, "torch", {"treelstm_torch.py"}},
+                              {"DyNet", 25, "dynet", {"treelstm_dynet.py"}},
+                              {"DyNet, autobatch", 25, "dynet", {"treelstm_dynet.py", "--autobatch"}},
+                              {"PyTorch, node by node", 25, "torch", {"treelstm_torch.py"}},
+                              {"PyTorch, level by level", 25, "torch", {"treelstm_torch.py", "--levels"}},
+                              {"JAX, padded levels", 25, "jax", {"treelstm_jax.py"}}};
+
+/// What a form did: seconds of its fastest epoch, the part of them that schedules take, memory, losses of the first two
+/// steps and of the epochs.
+struct Result {
+  std::vector<double> values;
+  std::string failure;
+};
+
+Result run_peer(const Peer& peer, const std::string& python, const std::filesystem::path& folder) {
+  std::vector<std::string> command{python, LANTERN_SOURCE_DIR "/tools/bench/peers/" + peer.command[0], folder.string(),
+                                   "--batch", std::to_string(peer.size)};
+  command.insert(command.end(), peer.command.begin() + 1, peer.command.end());
+  const codegen::ProcessResult run = codegen::run_process(command);
+  if (run.status != 0) return {{}, run.err};
+  std::istringstream words(run.out);
+  Result result;
+  for (double x; words >> x;) result.values.push_back(x);
+  if (result.values.size() < 5) return {{}, "expected seconds, bytes and losses, got " + run.out};
+  result.values.insert(result.values.begin() + 1, 0);  // schedules are not counted
+  return result;
+}
+
 }  // namespace
 
 int bench_trees(int argc, char** argv) {
   constexpr std::int64_t most_bytes = 16'000'000'000;
   constexpr double most_seconds = 900;
   int status = 0;
-  const auto options =
-      parse_options(argc, argv, "training of a TreeLSTM, node by node and level by level", "", status);
+  const auto options = parse_options(argc, argv, "training of a TreeLSTM, node by node and level by level", "", status,
+                                     false, false, true);
   if (!options) return status;
 
   const Setting setting = read(options->quick);
@@ -142,8 +219,28 @@ int bench_trees(int argc, char** argv) {
              setting.trees.size(), setting.hidden, setting.embedding);
   std::vector<Row> rows;
   int wrong = 0;
-  double reference = 0;
-  std::vector<double> first;
+  std::map<std::size_t, std::pair<double, std::vector<double>>> references;  // by trees of a step: ms, losses of two steps
+  const auto note = [&](const std::string& name, std::size_t size, const Result& r) {
+    if (!r.failure.empty()) {
+      fmt::print(stderr, "bench: {}, batch {}: {}\n", name, size, r.failure);
+      ++wrong;
+      return;
+    }
+    const double ms = 1000 * r.values[0] / count;
+    const std::vector<double> steps(r.values.begin() + 3, r.values.begin() + 5);
+    const auto& [reference, first] = references.try_emplace(size, ms, steps).first->second;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      if (!(std::abs(steps[i] - first[i]) <= 1e-4 * std::abs(first[i]))) {
+        fmt::print(stderr, "bench: {}, batch {}: loss {:.8g} after {} steps, expected {:.8g}\n", name, size, steps[i], i,
+                   first[i]);
+        ++wrong;
+      }
+    Extras extra{{"sentences_per_second", 1000 / ms},
+                 {"schedule_percent", 100 * r.values[1] / r.values[0]},
+                 {"peak_bytes", r.values[2]}};
+    for (std::size_t i = 5; i < r.values.size(); ++i) extra.emplace_back(fmt::format("loss_{}", i - 4), r.values[i]);
+    rows.push_back({fmt::format("batch {}", size), name, ms, reference, ms / reference, std::move(extra)});
+  };
   for (const Form& form : forms()) {
     if (options->quick && form.size == 1) continue;
     const ChildResult r = in_child(
@@ -154,31 +251,21 @@ int bench_trees(int argc, char** argv) {
           return values;
         },
         most_bytes, most_seconds);
-    if (!r.ok()) {
-      fmt::print(stderr, "bench: {}, batch {}: {}\n", form.name, form.size, r.failure);
-      ++wrong;
-      continue;
+    Result result{r.values, r.failure};
+    if (r.ok()) result.values.insert(result.values.begin() + 2, static_cast<double>(r.peak_bytes));
+    note(form.name, form.size, result);
+  }
+  if (!options->python.empty()) {
+    const codegen::TemporaryDirectory folder;
+    write_problem(setting, learning_rate, folder.path());
+    for (const Peer& peer : peers) {
+      if (options->quick && peer.size == 1) continue;
+      const std::string import = fmt::format("import importlib.util as u, sys; sys.exit(not u.find_spec('{}'))", peer.package);
+      if (codegen::run_process({options->python, "-c", import}).status == 0)
+        note(peer.name, peer.size, run_peer(peer, options->python, folder.path()));
+      else
+        fmt::print("skipped: {}, batch {}: {} has no package {}\n", peer.name, peer.size, options->python, peer.package);
     }
-    const double ms = 1000 * r.values[0] / count;
-    const std::string problem = fmt::format("batch {}", form.size);
-    const bool is_first = rows.empty() || rows.back().problem != problem;
-    const std::vector<double> steps(r.values.begin() + 2, r.values.begin() + 4);
-    if (is_first) {
-      reference = ms;
-      first = steps;
-    }
-    for (std::size_t i = 0; i < steps.size(); ++i)
-      if (!(std::abs(steps[i] - first[i]) <= 1e-4 * std::abs(first[i]))) {
-        fmt::print(stderr, "bench: {}, batch {}: loss {:.8g} after {} steps, expected {:.8g}\n", form.name,
-                   form.size, steps[i], i, first[i]);
-        ++wrong;
-      }
-    Extras extra{{"sentences_per_second", 1000 / ms},
-                 {"schedule_percent", 100 * r.values[1] / r.values[0]},
-                 {"peak_bytes", static_cast<double>(r.peak_bytes)}};
-    for (std::size_t i = 4; i < r.values.size(); ++i)
-      extra.emplace_back(fmt::format("loss_{}", i - 3), r.values[i]);
-    rows.push_back({problem, form.name, ms, reference, ms / reference, std::move(extra)});
   }
   fmt::print("{}", table(rows));
   if (!options->json.empty()) write_file(options->json, json(rows));

@@ -1,36 +1,28 @@
 #!/usr/bin/env python3
-"""The model of samples/treelstm_model.hpp in DyNet, a step of Adagrad for each batch of trees, as JSON.
+"""The model of samples/treelstm_model.hpp in DyNet, one thread: `bench trees --python PYTHON` runs it.
 
-Usage: treelstm_dynet.py [--data DIR] [--trees N] [--epochs N] [--batch N] [--apart] [--autobatch]. One thread.
-Gradients of the table are sparse. Needs DyNet: pip install dyNET38==2.2.
+Without --autobatch leaves of a tree go through their layer at once, and so do the scores of its nodes; with it each node is
+written by itself, and DyNet batches equal operations. Gradients of the table are sparse. Needs DyNet: pip install dyNET38.
 """
 import dynet_config
 
 import treelstm_data
 
-options = treelstm_data.options(__doc__.split("\n")[0])
+options = treelstm_data.options(__doc__.split("\n")[0], ("--autobatch", "DyNet batches equal operations when it runs"))
 dynet_config.set(random_seed=1, mem=512, autobatch=int(options.autobatch))
 import dynet as dy  # after its configuration
 
 
 def main():
-    trees, words = treelstm_data.read_trees(options.data, options.trees)
-    n, d = options.hidden, options.embedding
+    problem = treelstm_data.Problem(options.problem)
+    n, w = problem.hidden, problem.weights
     model = dy.ParameterCollection()
-    table = model.add_lookup_parameters((words, d), init=dy.UniformInitializer(d**-0.5))
-
-    def linear(inputs, outputs):
-        return [
-            model.add_parameters((outputs,), init=0.0),
-            model.add_parameters((outputs, inputs), init=dy.UniformInitializer(inputs**-0.5)),
-        ]
-
-    leaf, inner, scores = linear(d, 3 * n), linear(2 * n, 5 * n), linear(n, 5)
-    bias = inner[0].as_array()
-    bias[3 * n :] = 1
-    inner[0].set_value(bias)
-    trainer = dy.AdagradTrainer(model, learning_rate=options.rate)
+    table = model.lookup_parameters_from_numpy(w["words"])
+    linear = lambda name: [model.parameters_from_numpy(w[name + "_bias"]), model.parameters_from_numpy(w[name])]
+    leaf, inner, scores = linear("leaf"), linear("inner"), linear("scores")
+    trainer = dy.AdagradTrainer(model, learning_rate=problem.rate, eps=1e-20)
     trainer.set_sparse_updates(True)
+    trainer.set_clip_threshold(0)
 
     gate = lambda gates, k: dy.pickrange(gates, k * n, (k + 1) * n)
 
@@ -45,7 +37,6 @@ def main():
         return state(dy.affine_transform([*inner, dy.concatenate([left[0], right[0]])]), left[1], right[1])
 
     def loss_at_once(nodes):
-        """Leaves go through their layer at once, and so do the scores of all nodes."""
         words = [word for _, word, _, _ in nodes if word >= 0]
         hidden, cell = state(dy.affine_transform([*leaf, dy.lookup_batch(table, words)]))
         states, k = [], 0
@@ -58,8 +49,7 @@ def main():
         all_scores = dy.affine_transform([*scores, dy.concatenate_to_batch([h for h, _ in states])])
         return dy.sum_batches(dy.pickneglogsoftmax_batch(all_scores, [label for label, _, _, _ in nodes]))
 
-    def loss_apart(nodes):
-        """Each node by itself."""
+    def loss_by_node(nodes):
         states, losses = [], []
         for label, word, left, right in nodes:
             if word >= 0:
@@ -69,15 +59,15 @@ def main():
             losses.append(dy.pickneglogsoftmax(dy.affine_transform([*scores, states[-1][0]]), label))
         return dy.esum(losses)
 
-    def step(batch):
+    def step(trees):
         dy.renew_cg()
-        loss = dy.esum([loss_apart(nodes) if options.apart else loss_at_once(nodes) for nodes in batch])
+        loss = dy.esum([loss_by_node(nodes) if options.autobatch else loss_at_once(nodes) for nodes in trees])
         value = loss.value()
         loss.backward()
         trainer.update()
         return value
 
-    treelstm_data.measure("dyNET38 2.2", treelstm_data.batches(trees, options.batch), len(trees), options.epochs, step)
+    treelstm_data.measure(problem, options.batch, lambda trees: trees, step)
 
 
 main()

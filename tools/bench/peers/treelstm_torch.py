@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The model of samples/treelstm_model.hpp in PyTorch, eagerly, one tree and one step of Adagrad at a time, as JSON.
+"""The model of samples/treelstm_model.hpp in PyTorch, one thread: `bench trees --python PYTHON` runs it.
 
-Usage: treelstm_torch.py [--data DIR] [--trees N] [--epochs N] [--apart]. One thread. Embedding gradients
-are sparse. Needs torch: pip install torch==2.15.0.
+Eagerly, node by node; leaves go through their layer at once, and so do the scores of all nodes. With --levels all nodes of a
+height of all trees of the step at once. Embedding gradients are sparse. Needs torch: pip install torch.
 """
 import torch
 from torch import nn
@@ -10,20 +10,16 @@ from torch import nn
 import treelstm_data
 
 torch.set_num_threads(1)
-torch.manual_seed(1)
 
 
 class TreeLstm(nn.Module):
-    def __init__(self, words, embedding, hidden, classes):
+    def __init__(self, problem):
         super().__init__()
-        self.hidden = hidden
-        self.words = nn.Embedding(words, embedding, sparse=True)
-        self.leaf = nn.Linear(embedding, 3 * hidden)
-        self.inner = nn.Linear(2 * hidden, 5 * hidden)
-        self.scores = nn.Linear(hidden, classes)
-        nn.init.uniform_(self.words.weight, -(embedding**-0.5), embedding**-0.5)
-        with torch.no_grad():
-            self.inner.bias[3 * hidden :] = 1
+        for name, weight in problem.weights.items():
+            if name != "words":
+                setattr(self, name, nn.Parameter(torch.tensor(weight)))
+        self.words = nn.Embedding.from_pretrained(torch.tensor(problem.weights["words"]), freeze=False, sparse=True)
+        self.hidden = problem.hidden
 
     def state(self, gates, *kept):
         """What a node shows and keeps, from its gates and what it keeps of its children."""
@@ -33,49 +29,59 @@ class TreeLstm(nn.Module):
             cell = torch.addcmul(cell, forget.sigmoid(), child)
         return o.sigmoid() * cell.tanh(), cell
 
-    def inner_state(self, left, right):
-        return self.state(self.inner(torch.cat((left[0], right[0]))), left[1], right[1])
+    def leaves(self, words):
+        return self.state(nn.functional.linear(self.words(words), self.leaf, self.leaf_bias))
 
-    def loss(self, words, labels, nodes):
-        """Leaves go through their layer at once, and so do the scores of all nodes."""
-        leaves = zip(*(part.unbind(0) for part in self.state(self.leaf(self.words(words)))))
-        states = []
-        for _, word, left, right in nodes:
-            states.append(next(leaves) if word >= 0 else self.inner_state(states[left], states[right]))
-        scores = self.scores(torch.stack([hidden for hidden, _ in states]))
+    def inner_state(self, left, right):
+        hidden = torch.cat((left[0], right[0]), -1)
+        return self.state(nn.functional.linear(hidden, self.inner, self.inner_bias), left[1], right[1])
+
+    def cross_entropy(self, hidden, labels):
+        scores = nn.functional.linear(hidden, self.scores, self.scores_bias)
         return nn.functional.cross_entropy(scores, labels, reduction="sum")
 
-    def loss_apart(self, words, labels, nodes):
-        """Each node by itself."""
-        states, leaf, total = [], 0, 0
-        for k, (_, word, left, right) in enumerate(nodes):
-            if word >= 0:
-                states.append(self.state(self.leaf(self.words(words[leaf]))))
-                leaf += 1
-            else:
-                states.append(self.inner_state(states[left], states[right]))
-            total = total + nn.functional.cross_entropy(self.scores(states[-1][0]), labels[k])
+    def by_node(self, trees):
+        total = 0
+        for words, labels, nodes in trees:
+            leaves = zip(*(part.unbind(0) for part in self.leaves(words)))
+            states = []
+            for _, word, left, right in nodes:
+                states.append(next(leaves) if word >= 0 else self.inner_state(states[left], states[right]))
+            total = total + self.cross_entropy(torch.stack([hidden for hidden, _ in states]), labels)
         return total
+
+    def by_level(self, words, labels, children):
+        hidden, cell = self.leaves(words)
+        for left, right in children:
+            new = self.inner_state((hidden[left], cell[left]), (hidden[right], cell[right]))
+            hidden, cell = torch.cat((hidden, new[0])), torch.cat((cell, new[1]))
+        return self.cross_entropy(hidden, labels)
 
 
 def main():
-    options = treelstm_data.options(__doc__.split("\n")[0])
-    trees, words = treelstm_data.read_trees(options.data, options.trees)
-    model = TreeLstm(words, options.embedding, options.hidden, 5)
-    optimiser = torch.optim.Adagrad(model.parameters(), lr=options.rate)
-    examples = []
-    for nodes in trees:
-        words_of = [word for _, word, _, _ in nodes if word >= 0]
-        examples.append((torch.tensor(words_of), torch.tensor([label for label, _, _, _ in nodes]), nodes))
+    options = treelstm_data.options(__doc__.split("\n")[0], ("--levels", "all nodes of a height at once"))
+    problem = treelstm_data.Problem(options.problem)
+    model = TreeLstm(problem)
+    optimiser = torch.optim.Adagrad(model.parameters(), lr=problem.rate, eps=1e-10)
+
+    def for_nodes(trees):
+        words = [torch.tensor([word for _, word, _, _ in nodes if word >= 0]) for nodes in trees]
+        labels = [torch.tensor([label for label, _, _, _ in nodes]) for nodes in trees]
+        return [list(zip(words, labels, trees))]
+
+    def for_levels(trees):
+        levels = treelstm_data.Levels(trees)
+        children = [(torch.tensor(c[:, 0]), torch.tensor(c[:, 1])) for c in levels.children]
+        return torch.tensor(levels.leaf_words), torch.tensor(levels.labels), children
 
     def step(example):
         optimiser.zero_grad()
-        loss = model.loss_apart(*example) if options.apart else model.loss(*example)
+        loss = model.by_level(*example) if options.levels else model.by_node(*example)
         loss.backward()
         optimiser.step()
         return loss.item()
 
-    treelstm_data.measure("torch " + torch.__version__, examples, len(examples), options.epochs, step)
+    treelstm_data.measure(problem, options.batch, for_levels if options.levels else for_nodes, step)
 
 
 main()
