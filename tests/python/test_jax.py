@@ -1,4 +1,4 @@
-"""Calls the module that lanternc has made of jax_functions.cpp inside of JAX: values against JAX's own, jit, vmap, grad to
+"""Calls the module that lanternc has made of framework_functions.cpp inside of JAX: values against JAX's own, jit, vmap, grad to
 the second order by JAX's checker of derivatives, failures, the time of a call under jit.
 
     python3 test_jax.py DIRECTORY   (of the module jax_module.py)

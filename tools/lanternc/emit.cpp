@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cuda_code.hpp"
+#include "differentiable.hpp"
 #include "jax.hpp"
 #include "lantern/codegen/cpp/print_cpp.hpp"
 #include "lantern/codegen/cuda/print_cuda.hpp"
@@ -19,6 +20,7 @@
 #include "page_drawing.hpp"
 #include "python.hpp"
 #include "report.hpp"
+#include "torch.hpp"
 
 namespace lantern::tool {
 
@@ -158,23 +160,41 @@ void linked(const Functions& functions, const Options& options, Output& output) 
   output.take(link(options, directory, objects(functions, options)));
 }
 
-std::string python(const Functions& functions, const Options& options) {
+/// A shared library with the functions, and the names of NAME_try there.
+struct ModuleLibrary {
+  std::string bytes;
+  std::vector<std::string> symbols;
+};
+
+std::vector<std::string> status_names(const Functions& functions, const Options& options, const std::vector<bool>& workspace) {
+  return codegen::status_names(modules(functions), standalone(options), codegen::CTarget(), workspace);
+}
+
+ModuleLibrary module_library(const Functions& functions, const Options& options) {
   const codegen::TemporaryDirectory directory;
   const std::filesystem::path library = link(options, directory, objects(functions, options));
-  const std::vector<std::string> symbols = codegen::status_names(modules(functions), standalone(options), codegen::CTarget(),
-                                                                 workspaces(functions, options));
-  return python_module(functions, symbols, codegen::read_file(library), options);
+  return {codegen::read_file(library), status_names(functions, options, workspaces(functions, options))};
+}
+
+std::string python(const Functions& functions, const Options& options) {
+  const ModuleLibrary library = module_library(functions, options);
+  return python_module(functions, library.symbols, library.bytes, options);
+}
+
+std::string torch(const Functions& functions, const Options& options) {
+  refuse_trees(functions, "torch", "PyTorch");
+  const ModuleLibrary library = module_library(functions, options);
+  return torch_module(functions, library.symbols, library.bytes, options);
 }
 
 std::string jax(const Functions& functions, const Options& options) {
   const codegen::TemporaryDirectory directory;
   std::vector<std::string> contents = objects(functions, options);
   const std::vector<bool> workspace = workspaces(functions, options);
-  const std::vector<std::string> symbols =
-      codegen::status_names(modules(functions), standalone(options), codegen::CTarget(), workspace);
+  const std::vector<std::string> symbols = status_names(functions, options, workspace);
   const std::string header =
       codegen::print_header(modules(functions), standalone(options), "LANTERN_JAX_MODULE", workspace);
-  contents.push_back(jax_handlers(functions, symbols, header, options));
+  contents.push_back(jax_handlers(functions, symbols, header));
   const std::filesystem::path library = link(options, directory, std::move(contents));
   return jax_module(functions, symbols, codegen::read_file(library), options);
 }
@@ -206,6 +226,8 @@ void emit(const Functions& functions, const Options& options, Output& output) {
         return output.write(python(functions, options));
       case Emit::jax:
         return output.write(jax(functions, options));
+      case Emit::torch:
+        return output.write(torch(functions, options));
       case Emit::program:
       case Emit::rewritten:
         throw InternalError("a program is built, not emitted");
