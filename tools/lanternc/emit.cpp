@@ -6,6 +6,7 @@
 
 #include "cuda_code.hpp"
 #include "differentiable.hpp"
+#include "fortran.hpp"
 #include "jax.hpp"
 #include "lantern/codegen/cpp/print_cpp.hpp"
 #include "lantern/codegen/cuda/print_cuda.hpp"
@@ -16,6 +17,7 @@
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/passes/direct/close.hpp"
 #include "lantern/ir/print.hpp"
+#include "mex.hpp"
 #include "page.hpp"
 #include "page_drawing.hpp"
 #include "python.hpp"
@@ -181,6 +183,15 @@ std::string python(const Functions& functions, const Options& options) {
   return python_module(functions, library.symbols, library.bytes, options);
 }
 
+std::string fortran(const Functions& functions, const Options& options) {
+  return fortran_module(functions, status_names(functions, options, workspaces(functions, options)), options);
+}
+
+std::string mex(const Functions& functions, const Options& options) {
+  const std::string code = c_source(functions, options);
+  return mex_source(functions, status_names(functions, options, workspaces(functions, options)), code, options);
+}
+
 std::string torch(const Functions& functions, const Options& options) {
   refuse_trees(functions, "torch", "PyTorch");
   const ModuleLibrary library = module_library(functions, options);
@@ -228,6 +239,10 @@ void emit(const Functions& functions, const Options& options, Output& output) {
         return output.write(jax(functions, options));
       case Emit::torch:
         return output.write(torch(functions, options));
+      case Emit::mex:
+        return output.write(mex(functions, options));
+      case Emit::fortran:
+        return output.write(fortran(functions, options));
       case Emit::program:
       case Emit::rewritten:
         throw InternalError("a program is built, not emitted");

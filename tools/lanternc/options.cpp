@@ -27,7 +27,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::array<std::pair<std::string_view, Emit>, 14> emit_names{{
+constexpr std::array<std::pair<std::string_view, Emit>, 16> emit_names{{
     {"ir", Emit::ir},
     {"cps", Emit::cps},
     {"c", Emit::c},
@@ -39,6 +39,8 @@ constexpr std::array<std::pair<std::string_view, Emit>, 14> emit_names{{
     {"python", Emit::python},
     {"jax", Emit::jax},
     {"torch", Emit::torch},
+    {"fortran", Emit::fortran},
+    {"mex", Emit::mex},
     {"svg", Emit::svg},
     {"rewritten", Emit::rewritten},
     {"html", Emit::html},
@@ -112,6 +114,8 @@ void describe(CLI::App& app, Given& given) {
        "c, cpp, cuda, header (sources that stand alone),\n"
        "object, shared (the generated code alone),\n"
        "python, jax, torch (a module that holds the generated code, for NumPy, JAX or PyTorch),\n"
+       "fortran (a module that calls what --emit=object makes),\n"
+       "mex (a source for mkoctfile --mex or mex, for Octave and MATLAB),\n"
        "rewritten (the C++ file without native control flow over Rep),\n"
        "html (a page: source, graph and generated code side by side)",
        "KIND");

@@ -143,6 +143,8 @@ bool has_interface(const Options& options) {
     case Emit::python:
     case Emit::jax:
     case Emit::torch:
+    case Emit::fortran:
+    case Emit::mex:
       return !options.cuda;
     default:
       return false;
