@@ -23,6 +23,7 @@
 #include "python.hpp"
 #include "report.hpp"
 #include "torch.hpp"
+#include "wheel.hpp"
 
 namespace lantern::tool {
 
@@ -183,6 +184,15 @@ std::string python(const Functions& functions, const Options& options) {
   return python_module(functions, library.symbols, library.bytes, options);
 }
 
+std::string packed(const Functions& functions, const Options& options) {
+  const bool needs_numpy = std::ranges::any_of(functions, [](const StagedFunction& f) {
+    const auto is_array = [](const ir::Type& t) { return !t.is_scalar(); };
+    const ir::Function& entry = *f.module->entry;
+    return std::ranges::any_of(entry.parameter_types(), is_array) || std::ranges::any_of(entry.result_types, is_array);
+  });
+  return wheel(wheel_name(options.output), python(functions, options), needs_numpy);
+}
+
 std::string fortran(const Functions& functions, const Options& options) {
   return fortran_module(functions, status_names(functions, options, workspaces(functions, options)), options);
 }
@@ -235,6 +245,8 @@ void emit(const Functions& functions, const Options& options, Output& output) {
         return linked(functions, options, output);
       case Emit::python:
         return output.write(python(functions, options));
+      case Emit::wheel:
+        return output.write(packed(functions, options));
       case Emit::jax:
         return output.write(jax(functions, options));
       case Emit::torch:

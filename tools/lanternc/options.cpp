@@ -18,6 +18,7 @@
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/team.hpp"
+#include "wheel.hpp"
 
 namespace lantern::tool {
 
@@ -27,7 +28,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::array<std::pair<std::string_view, Emit>, 16> emit_names{{
+constexpr std::array<std::pair<std::string_view, Emit>, 17> emit_names{{
     {"ir", Emit::ir},
     {"cps", Emit::cps},
     {"c", Emit::c},
@@ -37,6 +38,7 @@ constexpr std::array<std::pair<std::string_view, Emit>, 16> emit_names{{
     {"object", Emit::object},
     {"shared", Emit::shared},
     {"python", Emit::python},
+    {"wheel", Emit::wheel},
     {"jax", Emit::jax},
     {"torch", Emit::torch},
     {"fortran", Emit::fortran},
@@ -114,6 +116,7 @@ void describe(CLI::App& app, Given& given) {
        "c, cpp, cuda, header (sources that stand alone),\n"
        "object, shared (the generated code alone),\n"
        "python, jax, torch (a module that holds the generated code, for NumPy, JAX or PyTorch),\n"
+       "wheel (the module for NumPy as a package that pip installs),\n"
        "fortran (a module that calls what --emit=object makes),\n"
        "mex (a source for mkoctfile --mex or mex, for Octave and MATLAB),\n"
        "rewritten (the C++ file without native control flow over Rep),\n"
@@ -289,6 +292,8 @@ std::string default_output(const Options& o) {
     case Emit::jax:
     case Emit::torch:
       return stem + ".py";
+    case Emit::wheel:
+      return default_wheel(stem);
     default:
       return {};
   }
@@ -348,6 +353,7 @@ Options checked(Given given, const Words& after_dashes) {
   add_compiler_flags(after_dashes, o);
   if (o.output.empty()) o.output = default_output(o);
   if (o.output == "-") o.output.clear();
+  if (o.emit == Emit::wheel) wheel_name(o.output);
   return o;
 }
 

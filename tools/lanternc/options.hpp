@@ -9,7 +9,7 @@
 
 namespace lantern::tool {
 
-enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, python, jax, torch, fortran, mex, svg, rewritten, html };
+enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, python, wheel, jax, torch, fortran, mex, svg, rewritten, html };
 
 struct Options {
   std::vector<std::string> sources;
@@ -49,7 +49,7 @@ struct Options {
   /// while the passes run all the same.
   int code_level() const { return debug && !level_given ? 0 : opt; }
   /// A module of another language with the functions in it, and for some their pullbacks too.
-  bool is_module() const { return emit == Emit::python || emit == Emit::mex || has_pullbacks(); }
+  bool is_module() const { return emit == Emit::python || emit == Emit::wheel || emit == Emit::mex || has_pullbacks(); }
   bool has_pullbacks() const { return emit == Emit::jax || emit == Emit::torch; }
   bool is_text() const { return emit == Emit::c || emit == Emit::cpp || emit == Emit::cuda || emit == Emit::mex; }
   std::vector<std::string> words;  ///< the command line as it was given

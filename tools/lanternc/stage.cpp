@@ -141,6 +141,7 @@ bool has_interface(const Options& options) {
     case Emit::object:
     case Emit::shared:
     case Emit::python:
+    case Emit::wheel:
     case Emit::jax:
     case Emit::torch:
     case Emit::fortran:
