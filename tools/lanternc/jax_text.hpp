@@ -35,7 +35,7 @@ class _Custom(_Signature):
         arguments = self.checked(arguments)
         shapes = self.shapes(arguments)
         types = [_jax.ShapeDtypeStruct(s, r.dtype) for s, r in zip(shapes, self.results)]
-        return tuple(_jax.ffi.ffi_call(self.target, types, vmap_method="sequential")(*arguments))
+        return tuple(_jax.ffi.ffi_call(self.target, types, vmap_method="expand_dims")(*arguments))
 
     def shapes(self, arguments) -> tuple:
         """Of the results. They are those of arguments, or known, or found by a call with ones for numbers."""

@@ -1,0 +1,36 @@
+# cmake -DWAY=add_subdirectory|FetchContent -DBUILD=ON|OFF -DLANTERN_SOURCE=... -DWORK=... -DCXX=... -DGENERATOR=... -P part.cmake
+#
+# A project that has Lantern as a part of itself is configured. With BUILD it is built too, all of Lantern that it needs with it,
+# and its program runs; otherwise what the build would do is listed.
+cmake_minimum_required(VERSION 3.25)
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGV " " command)
+    message(FATAL_ERROR "${command}: ${status}\n${out}")
+  endif()
+  set(out "${out}" PARENT_SCOPE)
+endfunction()
+function(expect what)
+  if(NOT out MATCHES "${what}")
+    message(FATAL_ERROR "expected ${what}, got: ${out}")
+  endif()
+endfunction()
+
+if(NOT BUILD)
+  file(REMOVE_RECURSE "${WORK}")
+endif()
+run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/part" -B "${WORK}" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${CXX}"
+    "-DLANTERN_SOURCE=${LANTERN_SOURCE}" -DWAY=${WAY} "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG")
+if(BUILD)
+  run("${CMAKE_COMMAND}" --build "${WORK}" --target model)
+  run("${WORK}/model")
+  expect("^6\n$")
+  return()
+endif()
+if(GENERATOR STREQUAL "Ninja")
+  find_program(NINJA ninja REQUIRED)
+  run("${NINJA}" -C "${WORK}" -t commands model)
+  expect("lanternc.* -c --whole-program .*liblantern_aot.a")
+endif()
+file(REMOVE_RECURSE "${WORK}")
