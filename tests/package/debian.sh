@@ -50,7 +50,7 @@ blocks sh "lanternc model.cpp" | grep -v '^cmake\|^tools/' >"$root/model/command
 [ "$(grep -c "^lanternc model.cpp" "$root/model/commands.sh")" -ge 2 ] || fail "README.md prints fewer commands than expected"
 inside sh -ec "cd /model && sh -ex commands.sh && ./model >printed"
 blocks text "f'(3)" | cmp - "$root/model/printed" || fail "the program does not print what README.md says"
-inside sh -c 'apt-get -qq install --yes --no-install-recommends cmake make python3 >/packages/log 2>&1' || fail "$(cat "$root/packages/log")"
+inside sh -c 'apt-get -qq install --yes --no-install-recommends cmake make python3-numpy >/packages/log 2>&1' || fail "$(cat "$root/packages/log")"
 [ "$(inside sh -c 'cd /model && python3 -c "import model; print(model.df(3.0))"')" = 29.0 ] || fail "model.df(3.0) is not 29"
 {
   echo "cmake_minimum_required(VERSION 3.25)"
@@ -69,7 +69,7 @@ while read -r file; do
   esac
 done <"$folder/files"
 grep -q "/bin/lanternc$" "$folder/files" || fail "the package has no lanternc"
-inside sh -c 'apt-get -qq autoremove --purge --yes cmake make python3 >/packages/log 2>&1' || fail "$(cat "$root/packages/log")"
+inside sh -c 'apt-get -qq autoremove --purge --yes cmake make python3-numpy >/packages/log 2>&1' || fail "$(cat "$root/packages/log")"
 inside sh -c "dpkg-query -W -f '\${Package}\n' | sort" | diff "$folder/before" - || fail "packages are left"
 rm -rf "$root" "$folder/packed"
 echo "the Debian packages: installed, used, removed"
