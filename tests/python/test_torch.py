@@ -109,6 +109,7 @@ m._array, m._copied = convert, copy
 raises(TypeError, "energy: expected 2 arguments, got 1", m._c_energy, x)
 raises(ValueError, "energy: x: expected shape (?), got (3, 4)", m.energy, w, k)
 raises(TypeError, "element: i: expected an integer, got float", m.element, x, 1.5)
+raises(TypeError, "energy: stiffness: expected a tensor or a number, got NoneType", m.energy, x, None)
 raises(TypeError, "energy: x: expected numbers of type float64, got torch.complex128", m.energy, x + 0j, k)
 try:
     m.element(x, 17)

@@ -38,7 +38,10 @@ class _Custom(_Signature):
                 return value.item()
             raise TypeError(f"{self.name}: {name}: expected an integer, got {type(value).__name__}")
         if not isinstance(value, _torch.Tensor):
-            value = _torch.as_tensor(value, dtype=parameter.type if isinstance(value, (int, float)) else None)
+            try:
+                value = _torch.as_tensor(value, dtype=parameter.type if isinstance(value, (int, float)) else None)
+            except (TypeError, ValueError, RuntimeError):
+                raise TypeError(f"{self.name}: {name}: expected a tensor or a number, got {type(value).__name__}") from None
         if value.device.type not in ("cpu", "meta"):
             raise TypeError(f"{self.name}: {name}: expected a tensor on the CPU, got one on {value.device}")
         if value.dtype != parameter.type:
