@@ -59,6 +59,8 @@ program fortran_test
   call check(all(halves == [0.5, 2.0]), "single precision")
   call check(step(5_c_int32_t, .true._c_bool) == 6 .and. step(5_c_int32_t, .false._c_bool) == 4, "step")
 
+  call check(close(recursion(1.0_d, 3_i8), 1.875_d), "recursion")
+
   v = at(cube, 0_i8, 3_i8, 0_i8, stat, errmsg)
   call check(stat == 1 .and. index(errmsg, "at: index 3 is outside 0..2") == 1, "an index: " // errmsg)
   v = at(cube, 1_i8, 2_i8, 0_i8, stat, errmsg)

@@ -35,6 +35,12 @@ auto larger(A x, D bound) {
 Rep<Array<float>> halves(Rep<Array<float>> x) { return 0.5f * x * x; }
 Rep<std::int32_t> next(Rep<std::int32_t> n, Rep<bool> up) { return select(up, n + 1, n - 1); }
 
+// Deep in the stack.
+const auto down = FUN<double(double, std::int64_t)>("down", [](auto self, D x, I n) {
+  return IF(
+      n == 0, [] { return D(1.0); }, [&] { return x + self(x, n - 1) * 0.5; });
+});
+
 LANTERN_FUNCTION(wave_gradient, value_and_grad(wave))
 LANTERN_FUNCTION(energy, chain)
 LANTERN_FUNCTION(energy_gradient, grad(chain))
@@ -46,3 +52,4 @@ LANTERN_FUNCTION(series, powers)
 LANTERN_FUNCTION(count, larger)
 LANTERN_FUNCTION(half_squares, halves)
 LANTERN_FUNCTION(step, next)
+LANTERN_FUNCTION(recursion, down)

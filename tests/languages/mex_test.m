@@ -57,6 +57,7 @@ halves = model("half_squares", single([1, 2]));
 check(isequal(halves, single([0.5; 2])) && isa(halves, "single") && isequal(model("half_squares", [1, 2]), halves), "single");
 check(model("step", int32(5), true) == 6 && model("step", 5, false) == 4, "step");
 
+check(model("recursion", 1, 3) == 1.875, "recursion");
 raises("at: index 3 is outside 0..2", "at", cube, 0, 3, 0);
 raises("at: j: expected a whole number of 64 bits, got 0.5", "at", cube, 0, 0.5, 0);
 raises("step: n: expected a whole number of 32 bits, got 3000000000", "step", 3e9, true);
@@ -66,6 +67,7 @@ raises("energy: x: expected a row or a column, got an array of 2 dimensions with
 raises("product: w: expected a matrix, got an array of 3 dimensions with 24 elements", "product", cube, u);
 raises("energy: x: expected double, real and full, got complex double", "energy", x * 1i, 1);
 raises("energy: x: expected double, real and full, got sparse double", "energy", sparse(x), 1);
+raises("recursion: the recursion of 'recursion' does not end, or needs more stack than it may have", "recursion", 1, 1e8);
 raises("energy: expected 2 arguments, got 1", "energy", x);
 raises("model: expected wave_gradient, energy, ", "wave");
 raises("model: expected the name of a function first: wave_gradient, ", 3);
