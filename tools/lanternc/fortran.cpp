@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <regex>
 #include <set>
 
 #include "differentiable.hpp"
@@ -216,13 +217,19 @@ class Procedure {
 
 }  // namespace
 
+std::string fortran_module_name(const Options& options) {
+  const std::string name = std::filesystem::path(options.output.empty() ? options.sources.front() : options.output).stem().string();
+  static const std::regex form("[A-Za-z][A-Za-z0-9_]{0,62}");
+  if (!std::regex_match(name, form))
+    throw Error("--emit=fortran: the module is named after the output, and '" + name + "' is no name; choose another by -o");
+  return name;
+}
+
 std::string fortran_module(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
                            const Options& options) {
   refuse_trees(functions, "fortran", "Fortran");
   const std::filesystem::path source = options.sources.front();
-  const std::string module = (options.output.empty() ? source : std::filesystem::path(options.output)).stem().string();
-  if (codegen::identifier(module) != module || module.front() == '_')
-    throw Error("--emit=fortran: the module is named after the output, and '" + module + "' is no name; choose another by -o");
+  const std::string module = fortran_module_name(options);
   std::set<std::string> known{lower(module)};
   std::set<int> ranks;
   std::string names, interfaces, procedures;

@@ -9,8 +9,11 @@
 
 namespace lantern::tool {
 
+/// The name of the module: the output's, or the source's where that is text. Error: it is no name.
+std::string fortran_module_name(const Options& options);
+
 /// The text of a Fortran 2018 module that calls NAME_try of each function, to be linked with what --emit=object makes.
-/// `symbols` are the names of NAME_try. The module is named after the output, or the source where that is text.
+/// `symbols` are the names of NAME_try.
 ///
 /// Numbers are of the kinds of iso_c_binding, and a(i, j) is the element that C++ calls a(i - 1, j - 1): of more than one
 /// dimension arrays are transposed into temporary memory, of one dimension they are read in place. A function with one result

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "fortran.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/team.hpp"
@@ -354,6 +355,7 @@ Options checked(Given given, const Words& after_dashes) {
   if (o.output.empty()) o.output = default_output(o);
   if (o.output == "-") o.output.clear();
   if (o.emit == Emit::wheel) wheel_name(o.output);
+  if (o.emit == Emit::fortran) fortran_module_name(o);
   return o;
 }
 
