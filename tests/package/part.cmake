@@ -1,7 +1,8 @@
-# cmake -DWAY=add_subdirectory|FetchContent -DBUILD=ON|OFF -DLANTERN_SOURCE=... -DWORK=... -DCXX=... -DGENERATOR=... -P part.cmake
+# cmake -DWAY=add_subdirectory|FetchContent -DBUILD=ON|OFF -DLANTERN_SOURCE=... -DLANTERN_BUILD=... -DWORK=... -DCXX=... -DGENERATOR=...
+#       -P part.cmake
 #
-# A project that has Lantern as a part of itself is configured. With BUILD it is built too, all of Lantern that it needs with it,
-# and its program runs; otherwise what the build would do is listed.
+# A project that has Lantern as a part of itself is configured. With BUILD it is built too: Lantern's libraries and lanternc, whose
+# objects are those of LANTERN_BUILD (reuse_objects.sh), and a program, which runs. Otherwise what the build would do is listed.
 cmake_minimum_required(VERSION 3.25)
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
@@ -17,16 +18,17 @@ function(expect what)
   endif()
 endfunction()
 
-if(NOT BUILD)
-  file(REMOVE_RECURSE "${WORK}")
+file(REMOVE_RECURSE "${WORK}")
+set(part lantern)
+if(WAY STREQUAL "FetchContent")
+  set(part _deps/lantern-build)
 endif()
 run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/part" -B "${WORK}" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${CXX}"
-    "-DLANTERN_SOURCE=${LANTERN_SOURCE}" -DWAY=${WAY} "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG")
+    "-DLANTERN_SOURCE=${LANTERN_SOURCE}" -DWAY=${WAY} "-DCCACHE=${CMAKE_CURRENT_LIST_DIR}/reuse_objects.sh")
 if(BUILD)
-  run("${CMAKE_COMMAND}" --build "${WORK}" --target model)
+  run("${CMAKE_COMMAND}" -E env "REUSE_FROM=${LANTERN_BUILD}" PART=${part} "${CMAKE_COMMAND}" --build "${WORK}" --target model)
   run("${WORK}/model")
   expect("^6\n$")
-  return()
 endif()
 if(GENERATOR STREQUAL "Ninja")
   find_program(NINJA ninja REQUIRED)
