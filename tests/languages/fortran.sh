@@ -6,11 +6,14 @@ lanternc=$1
 folder=$2
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$folder"
-refused() {  # OUTPUT-NAME MESSAGE, of the source in refused.cpp
-  message=$("$lanternc" "$folder/refused.cpp" --emit=fortran -o "$folder/$1" 2>&1) && exit 1
+refused() {  # OUTPUT-NAME MESSAGE OPTION..., of the source in $source
+  output=$1
+  expected=$2
+  shift 2
+  message=$("$lanternc" "$folder/$source" --emit=fortran -o "$folder/$output" "$@" 2>&1) && exit 1
   case $message in
-    *"$2") ;;
-    *) echo "expected: $2"; echo "got: $message"; exit 1 ;;
+    *"$expected") ;;
+    *) echo "expected: $expected"; echo "got: $message"; exit 1 ;;
   esac
 }
 cat >"$folder/refused.cpp" <<'END'
@@ -19,8 +22,16 @@ lantern::Rep<double> f(lantern::Rep<double> x) { return x * x; }
 LANTERN_FUNCTION(slope, lantern::grad(f))
 LANTERN_FUNCTION(Slope, f)
 END
+cat >"$folder/tree.cpp" <<'END'
+#include <lantern/lantern.hpp>
+LANTERN_FUNCTION(root, [](lantern::Rep<lantern::Tree<double>> t) { return t.value(); })
+END
+source=tree.cpp
+refused m.f90 "tree.cpp:2: error: --emit=fortran: root takes a tree, which Fortran has no type for; leave it out by --function=NAME"
+source=refused.cpp
 refused m.f90 "refused.cpp:4: error: --emit=fortran: Slope is in Fortran the name of another function too, which differs by upper and lower case; rename one"
 refused slope.f90 "refused.cpp:3: error: --emit=fortran: slope is in Fortran the name of the module too; choose another output by -o"
+refused m.f90 "error: --target=cuda does not go with --emit=fortran; load a library of --emit=shared" --target=cuda
 refused 1.f90 "error: --emit=fortran: the module is named after the output, and '1' is no name; choose another by -o"
 
 "$lanternc" "$here/functions.cpp" --emit=fortran -o "$folder/functions.f90"

@@ -276,7 +276,7 @@ void check_combination(const Options& o) {
   if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp || o.emit == Emit::html))
     throw Error("--target=cuda does not go with --emit=c, cpp or html; use --emit=cuda");
   if (o.cuda && o.is_module())
-    throw Error("--target=cuda does not go with --emit=" + name_of(o.emit) + "; load a library of --emit=shared by ctypes");
+    throw Error("--target=cuda does not go with --emit=" + name_of(o.emit) + "; load a library of --emit=shared");
 }
 
 /// Objects and libraries are named after the first source where no output is given.
