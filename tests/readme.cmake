@@ -3,6 +3,7 @@
 # What README.md and docs/*.md show is true. In both:
 #   each ```cpp block stands word for word in a program of samples/;
 #   each link to a file of this repository leads to one.
+# In docs/coming_from.md each name in the last column is one of a header.
 # In README.md also:
 #   the ```text block that starts with the first line PROGRAM prints is all of its output;
 #   each ```c block is part of what LANTERNC --emit=c makes of samples/quickstart.cpp.
@@ -78,4 +79,34 @@ file(READ "${ROOT}/README.md" readme)
 string(FIND "${readme}" "${fence}text\n${output}${fence}" found)
 if(found EQUAL -1)
   message(FATAL_ERROR "README.md does not show what ${PROGRAM} prints:\n${output}")
+endif()
+
+file(GLOB_RECURSE headers "${ROOT}/compiler/*.hpp" "${ROOT}/runtime/*.hpp")
+set(declared "")
+foreach(header ${headers})
+  file(READ "${header}" text)
+  string(REGEX MATCHALL "[A-Za-z_][A-Za-z_0-9]*" words "${text}")
+  list(APPEND declared ${words})
+  list(REMOVE_DUPLICATES declared)
+endforeach()
+file(STRINGS "${ROOT}/docs/coming_from.md" rows REGEX "^\\|")
+set(names 0)
+foreach(row ${rows})
+  string(REGEX REPLACE "^.*\\|([^|]*)\\|$" "\\1" theirs "${row}")
+  string(REGEX MATCHALL "`[^`]*`" codes "${theirs}")
+  foreach(code ${codes})
+    if(code MATCHES "^`(lanternc|--)")
+      continue()  # a command
+    endif()
+    string(REGEX MATCHALL "[A-Za-z_][A-Za-z_0-9]*" words "${code}")
+    foreach(word ${words})
+      if(NOT word IN_LIST declared)
+        message(FATAL_ERROR "docs/coming_from.md: ${word} is in no header:\n${row}")
+      endif()
+      math(EXPR names "${names} + 1")
+    endforeach()
+  endforeach()
+endforeach()
+if(names LESS 100)
+  message(FATAL_ERROR "docs/coming_from.md has ${names} names in its last column")
 endif()

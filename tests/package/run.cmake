@@ -80,15 +80,4 @@ if(PKG_CONFIG)
   run("${CMAKE_COMMAND}" -E chdir "${WORK}/build" "${WORK}/build/libraries_by_pkg_config")
 endif()
 
-# As a part of another project, which would build all of Lantern: the build is described, and what it would do is listed.
-foreach(fetch OFF ON)
-  run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/part" -B "${WORK}/part" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${CXX}"
-      "-DLANTERN_SOURCE=${LANTERN_SOURCE}" -DFETCH=${fetch})
-  if(GENERATOR STREQUAL "Ninja")
-    find_program(NINJA ninja REQUIRED)
-    run("${NINJA}" -C "${WORK}/part" -t commands model)
-    expect("lanternc.* -c --whole-program .*liblantern_aot.a")
-  endif()
-  file(REMOVE_RECURSE "${WORK}/part")
-endforeach()
 file(REMOVE_RECURSE "${WORK}")

@@ -1,4 +1,4 @@
-"""Calls the module that lanternc has made of jax_functions.cpp inside of JAX: values against JAX's own, jit, vmap, grad to
+"""Calls the module that lanternc has made of framework_functions.cpp inside of JAX: values against JAX's own, jit, vmap, grad to
 the second order by JAX's checker of derivatives, failures, the time of a call under jit.
 
     python3 test_jax.py DIRECTORY   (of the module jax_module.py)
@@ -73,6 +73,26 @@ check(close(jax.grad(lambda x: jnp.log(m.energy(jnp.exp(x), k)))(x), jax.grad(la
 batch = jnp.asarray(rng.normal(size=(5, 17)))
 check(close(jax.vmap(m.energy, (0, None))(batch, k), jax.vmap(chain, (0, None))(batch, k)))
 check(close(jax.jit(jax.vmap(jax.grad(m.energy), (0, None)))(batch, k), jax.vmap(jax.grad(chain), (0, None))(batch, k)))
+ws, vs = jnp.asarray(rng.normal(size=(2, 5, 3, 4))), jnp.asarray(rng.normal(size=(5, 4)))
+for ours, theirs in zip(*(jax.vmap(jax.vmap(f), (0, None))(ws, vs) for f in (m.two_results, layer))):
+    check(ours.shape == theirs.shape and close(ours, theirs))
+columns, last = vs.T, jnp.moveaxis(ws[0], 0, 2)
+for call in (
+    lambda f: jax.vmap(f, (0, 1))(ws[0], columns),
+    lambda f: jax.vmap(f, (None, 1))(ws[0, 0], columns),
+    lambda f: jax.vmap(f, (2, None))(last, v),
+):
+    for ours, theirs in zip(call(m.two_results), call(layer)):
+        check(ours.shape == theirs.shape and close(ours, theirs))
+check(close(jax.vmap(m.element, (None, 0))(x, jnp.arange(17)), x * x) and jax.vmap(m.positive)(batch).tolist() == [int(n) for n in (batch > 0).sum(1)])
+check(close(jax.vmap(jax.jacrev(jax.grad(m.energy)), (0, None))(batch, k),
+            jax.vmap(jax.hessian(chain), (0, None))(batch, k)))
+check(jax.vmap(m.energy, (0, None))(batch[:0], k).shape == (0,))
+try:
+    jax.block_until_ready(jax.vmap(m.element, (None, 0))(x, jnp.asarray([1, 17, 2])))
+    check(False)
+except Exception as e:
+    check("index 17 is outside 0..16" in str(e), str(e))
 check(close(jax.lax.fori_loop(0, 20, lambda i, x: x - 0.1 * jax.grad(m.energy)(x, k), x),
             jax.lax.fori_loop(0, 20, lambda i, x: x - 0.1 * jax.grad(chain)(x, k), x)))
 
@@ -105,6 +125,10 @@ def least(f, *a):
     return min(times) * 1e6
 
 
+xs, ys = jnp.asarray(rng.normal(size=1000)), jnp.asarray(rng.normal(size=1000))
+print(f"vmap of a function of two numbers over 1000: value {least(jax.jit(jax.vmap(m.wave_)), xs, ys):.1f} us (JAX "
+      f"{least(jax.jit(jax.vmap(wave)), xs, ys):.1f}), gradient {least(jax.jit(jax.vmap(jax.grad(m.wave_))), xs, ys):.1f} us (JAX "
+      f"{least(jax.jit(jax.vmap(jax.grad(wave))), xs, ys):.1f})")
 for n in (10, 100_000):
     x = jnp.asarray(rng.normal(size=n))
     print(f"n = {n}: value {least(jax.jit(m.energy), x, k):.1f} us (JAX {least(jax.jit(chain), x, k):.1f}), value and gradient "

@@ -1,8 +1,11 @@
 // Comments are found line by line: the source compiles, so that no more than its layout has to be understood.
 #include "doc_comment.hpp"
 
+#include <filesystem>
 #include <regex>
 #include <vector>
+
+#include "lantern/codegen/toolchain/process.hpp"
 
 namespace lantern::tool {
 
@@ -105,6 +108,12 @@ Documentation documentation(std::string_view source, std::size_t line) {
   if (const std::size_t where = definition(lines, last); where < lines.size())
     found.comment = comment_above(lines, where);
   return found;
+}
+
+Documentation documentation(const ir::Location& loc) {
+  std::error_code ignored;
+  if (!loc.file || !std::filesystem::is_regular_file(loc.file, ignored)) return {};
+  return documentation(codegen::read_file(loc.file), loc.line);
 }
 
 }  // namespace lantern::tool

@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include "cuda_code.hpp"
+#include "differentiable.hpp"
+#include "fortran.hpp"
 #include "jax.hpp"
 #include "lantern/codegen/cpp/print_cpp.hpp"
 #include "lantern/codegen/cuda/print_cuda.hpp"
@@ -15,10 +17,13 @@
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/passes/direct/close.hpp"
 #include "lantern/ir/print.hpp"
+#include "mex.hpp"
 #include "page.hpp"
 #include "page_drawing.hpp"
 #include "python.hpp"
 #include "report.hpp"
+#include "torch.hpp"
+#include "wheel.hpp"
 
 namespace lantern::tool {
 
@@ -158,23 +163,59 @@ void linked(const Functions& functions, const Options& options, Output& output) 
   output.take(link(options, directory, objects(functions, options)));
 }
 
-std::string python(const Functions& functions, const Options& options) {
+/// A shared library with the functions, and the names of NAME_try there.
+struct ModuleLibrary {
+  std::string bytes;
+  std::vector<std::string> symbols;
+};
+
+std::vector<std::string> status_names(const Functions& functions, const Options& options, const std::vector<bool>& workspace) {
+  return codegen::status_names(modules(functions), standalone(options), codegen::CTarget(), workspace);
+}
+
+ModuleLibrary module_library(const Functions& functions, const Options& options) {
   const codegen::TemporaryDirectory directory;
   const std::filesystem::path library = link(options, directory, objects(functions, options));
-  const std::vector<std::string> symbols = codegen::status_names(modules(functions), standalone(options), codegen::CTarget(),
-                                                                 workspaces(functions, options));
-  return python_module(functions, symbols, codegen::read_file(library), options);
+  return {codegen::read_file(library), status_names(functions, options, workspaces(functions, options))};
+}
+
+std::string python(const Functions& functions, const Options& options) {
+  const ModuleLibrary library = module_library(functions, options);
+  return python_module(functions, library.symbols, library.bytes, options);
+}
+
+std::string packed(const Functions& functions, const Options& options) {
+  const bool needs_numpy = std::ranges::any_of(functions, [](const StagedFunction& f) {
+    const auto is_array = [](const ir::Type& t) { return !t.is_scalar(); };
+    const ir::Function& entry = *f.module->entry;
+    return std::ranges::any_of(entry.parameter_types(), is_array) || std::ranges::any_of(entry.result_types, is_array);
+  });
+  return wheel(wheel_name(options.output), python(functions, options), needs_numpy);
+}
+
+std::string fortran(const Functions& functions, const Options& options) {
+  return fortran_module(functions, status_names(functions, options, workspaces(functions, options)), options);
+}
+
+std::string mex(const Functions& functions, const Options& options) {
+  const std::string code = c_source(functions, options);
+  return mex_source(functions, status_names(functions, options, workspaces(functions, options)), code, options);
+}
+
+std::string torch(const Functions& functions, const Options& options) {
+  refuse_trees(functions, "torch", "PyTorch");
+  const ModuleLibrary library = module_library(functions, options);
+  return torch_module(functions, library.symbols, library.bytes, options);
 }
 
 std::string jax(const Functions& functions, const Options& options) {
   const codegen::TemporaryDirectory directory;
   std::vector<std::string> contents = objects(functions, options);
   const std::vector<bool> workspace = workspaces(functions, options);
-  const std::vector<std::string> symbols =
-      codegen::status_names(modules(functions), standalone(options), codegen::CTarget(), workspace);
+  const std::vector<std::string> symbols = status_names(functions, options, workspace);
   const std::string header =
       codegen::print_header(modules(functions), standalone(options), "LANTERN_JAX_MODULE", workspace);
-  contents.push_back(jax_handlers(functions, symbols, header, options));
+  contents.push_back(jax_handlers(functions, symbols, header));
   const std::filesystem::path library = link(options, directory, std::move(contents));
   return jax_module(functions, symbols, codegen::read_file(library), options);
 }
@@ -204,8 +245,16 @@ void emit(const Functions& functions, const Options& options, Output& output) {
         return linked(functions, options, output);
       case Emit::python:
         return output.write(python(functions, options));
+      case Emit::wheel:
+        return output.write(packed(functions, options));
       case Emit::jax:
         return output.write(jax(functions, options));
+      case Emit::torch:
+        return output.write(torch(functions, options));
+      case Emit::mex:
+        return output.write(mex(functions, options));
+      case Emit::fortran:
+        return output.write(fortran(functions, options));
       case Emit::program:
       case Emit::rewritten:
         throw InternalError("a program is built, not emitted");

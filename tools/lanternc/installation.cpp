@@ -44,7 +44,9 @@ std::vector<Part> optional_parts() {
 
 Installation find_installation() {
   std::error_code ignored;
-  const fs::path prefix = fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path();
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  if (program.empty()) throw Error("/proc/self/exe cannot be read, which says where Lantern's headers are; mount /proc");
+  const fs::path prefix = program.parent_path().parent_path();
   const std::vector<std::string> flags = parts(LANTERNC_FLAGS, ' ');
   const Installation installed{prefix / "include", prefix / "lib", flags};
   if (complete(installed)) return installed;

@@ -3,16 +3,14 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <set>
 
+#include "differentiable.hpp"
+#include "jax_text.hpp"
 #include "lantern/codegen/target.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/codegen/toolchain/system_compiler.hpp"
 #include "lantern/ir/error.hpp"
-#include "python_parts.hpp"
-#include "python_text.hpp"
 #include "report.hpp"
-#include "jax_text.hpp"
 
 namespace lantern::tool {
 
@@ -46,56 +44,78 @@ std::string tensor_type(const ir::Type& t, bool constant) {
   return std::string("lt_") + (constant ? "const_" : "") + ir::kind_name(t.element()) + "_" + std::to_string(t.rank()) + "d";
 }
 
-/// A type without a comma, as macros want it: see aliases().
-std::string buffer(const ir::Type& t) {
-  return "Rank" + std::to_string(rank_of(t)) + "<ffi::" + xla_type(kind_of(t)) + ">";
-}
+/// Of any rank: under vmap there are dimensions before those of one example.
+std::string buffer(const ir::Type& t) { return std::string("ffi::Buffer<ffi::") + xla_type(kind_of(t)) + ">"; }
 
-std::string aliases(const std::vector<StagedFunction>& functions) {
-  std::set<int> ranks;
-  for (const StagedFunction& f : functions) {
-    for (const ir::Type& t : f.module->entry->parameter_types()) ranks.insert(rank_of(t));
-    for (const ir::Type& t : f.module->entry->result_types) ranks.insert(rank_of(t));
+/// What all handlers share.
+constexpr const char* batches = R"cpp(
+// An argument or result of a batch. Dimensions before those of an example have size 1 where all examples share it.
+template <class Buffer>
+struct Operand {
+  Buffer& buffer;
+  std::size_t lead;   // the number of these dimensions
+  int64_t elements;   // of an example
+
+  Operand(Buffer& b, std::size_t rank) : buffer(b), lead(b.dimensions().size() - rank), elements(1) {
+    for (std::size_t k = 0; k < rank; ++k) elements *= dim(k);
   }
-  std::string text;
-  for (const int r : ranks)
-    text += "template <ffi::DataType d> using Rank" + std::to_string(r) + " = ffi::Buffer<d, " + std::to_string(r) + ">;\n";
-  return text + "\n";
-}
+  int64_t dim(std::size_t k) const { return buffer.dimensions()[lead + k]; }
+  int64_t examples() const {
+    int64_t n = 1;
+    for (std::size_t k = 0; k < lead; ++k) n *= buffer.dimensions()[k];
+    return n;
+  }
+  // The data of an example, whose number counts through the dimensions of `results`.
+  template <class Results>
+  auto* at(const Results& results, int64_t example) const {
+    int64_t offset = 0, stride = elements;
+    for (std::size_t k = lead; k-- > 0;) {
+      const int64_t size = buffer.dimensions()[k], all = results.buffer.dimensions()[k];
+      if (size != 1) offset += example % all * stride;
+      example /= all;
+      stride *= size;
+    }
+    return buffer.typed_data() + offset;
+  }
+};
+)cpp";
 
-/// "{x.dimensions()[0], ...}", for a tensor of rank 0 "{1}".
+/// "{x.dim(0), ...}", for a tensor of rank 0 "{1}".
 std::string dimensions(const std::string& x, int rank) {
   std::string text;
-  for (int r = 0; r < rank; ++r) text += (r ? ", " : "") + x + "dimensions()[" + std::to_string(r) + "]";
+  for (int r = 0; r < rank; ++r) text += (r ? ", " : "") + x + ".dim(" + std::to_string(r) + ")";
   return "{" + (text.empty() ? "1" : text) + "}";
 }
 
 std::string handler(const ir::Function& f, const std::string& symbol) {
-  std::string parameters, binding, before, call;
+  std::string parameters, binding, operands, targets, call;
   for (std::size_t i = 0; i < f.body->params.size(); ++i) {
     const ir::Type& t = f.body->params[i]->type;
-    const std::string x = "a" + std::to_string(i);
-    parameters += (parameters.empty() ? "" : ", ") + buffer(t) + " " + x;
+    const std::string n = std::to_string(i), data = "o" + n + ".at(q0, e)";
+    parameters += (parameters.empty() ? "" : ", ") + buffer(t) + " a" + n;
     binding += ".Arg<" + buffer(t) + ">()";
-    call += t.is_tensor() ? tensor_type(t, true) + "{reinterpret_cast<const " + element(t.element()) + "*>(" + x +
-                                ".typed_data()), " + dimensions(x + ".", t.rank()) + "}, "
-                          : "*" + x + ".typed_data(), ";
+    operands += "  const Operand o" + n + "(a" + n + ", " + std::to_string(rank_of(t)) + ");\n";
+    call += t.is_tensor() ? tensor_type(t, true) + "{reinterpret_cast<const " + element(t.element()) + "*>(" + data + "), " +
+                                dimensions("o" + n, t.rank()) + "}, "
+                          : "*" + data + ", ";
   }
   for (std::size_t i = 0; i < f.result_types.size(); ++i) {
     const ir::Type& t = f.result_types[i];
-    const std::string r = "r" + std::to_string(i);
-    parameters += (parameters.empty() ? "" : ", ") + std::string("ffi::Result<") + buffer(t) + "> " + r;
+    const std::string n = std::to_string(i), data = "q" + n + ".at(q0, e)";
+    parameters += (parameters.empty() ? "" : ", ") + std::string("ffi::Result<") + buffer(t) + "> r" + n;
     binding += ".Ret<" + buffer(t) + ">()";
+    operands += "  const Operand q" + n + "(*r" + n + ", " + std::to_string(rank_of(t)) + ");\n";
     if (!t.is_tensor()) {
-      call += r + "->typed_data(), ";
+      call += data + ", ";
       continue;
     }
-    before += "  " + tensor_type(t, false) + " t" + std::to_string(i) + " = {reinterpret_cast<" + element(t.element()) +
-              "*>(" + r + "->typed_data()), " + dimensions(r + "->", t.rank()) + "};\n";
-    call += "&t" + std::to_string(i) + ", ";
+    targets += "    " + tensor_type(t, false) + " t" + n + " = {reinterpret_cast<" + element(t.element()) + "*>(" + data + "), " +
+               dimensions("q" + n, t.rank()) + "};\n";
+    call += "&t" + n + ", ";
   }
-  return "static ffi::Error call_" + symbol + "(" + parameters + ") {\n  const char* message = nullptr;\n" + before +
-         "  if (" + symbol + "(" + call + "&message) != 0) return ffi::Error::Internal(message);\n" +
+  return "static ffi::Error call_" + symbol + "(" + parameters + ") {\n  const char* message = nullptr;\n" + operands +
+         "  for (int64_t e = 0, n = q0.examples(); e < n; ++e) {\n" + targets + "    if (" + symbol + "(" + call +
+         "&message) != 0) return ffi::Error::Internal(message);\n  }\n" +
          "  return ffi::Error::Success();\n}\nXLA_FFI_DEFINE_HANDLER_SYMBOL(lt_jax_" + symbol + ", call_" + symbol +
          ", ffi::Ffi::Bind()" + binding + ");\n";
 }
@@ -148,44 +168,15 @@ std::string xla_headers() {
   return found.out;
 }
 
-std::string array_type(const ir::Type& t) {
-  std::string text = "_Array(\"" + number(kind_of(t)).numpy + "\"";
-  if (t.is_tensor())
-    for (const std::int64_t d : t.dims()) text += ", " + (d == ir::dynamic ? std::string("None") : std::to_string(d));
-  return text + ")";
-}
-
-std::string tuple_of(const std::vector<std::string>& items) {
-  std::string text = "(";
-  for (const std::string& i : items) text += i + ", ";
-  return text + ")";
-}
-
-/// The function by itself: what it takes and gives, and of which arguments its results have the shapes.
-std::string custom(const StagedFunction& function, const std::string& name, const std::string& symbol) {
-  const ir::Function& f = *function.module->entry;
-  std::vector<std::string> names, parameters, results, like;
-  for (const std::string& n : parameter_names(f)) names.push_back("\"" + n + "\"");
-  for (const ir::Type& t : f.parameter_types()) parameters.push_back(array_type(t));
-  for (const ir::Type& t : f.result_types) results.push_back(array_type(t));
-  for (std::size_t i = 0; i < f.body->params.size() && like.size() < results.size(); ++i)
-    if (f.body->params[i]->type.is_differentiable()) like.push_back(std::to_string(i));
-  return "_Custom(\"" + name + "\", \"" + symbol + "\", " + tuple_of(names) + ", " + tuple_of(parameters) + ", " +
-         tuple_of(results) + ", " + (function.pullbacks > 0 ? tuple_of(like) : "None") + ")";
-}
-
 }  // namespace
 
 std::string jax_handlers(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
-                         const std::string& header, const Options& options) {
+                         const std::string& header) {
+  refuse_trees(functions, "jax", "JAX");
   std::string text = "#include <new>\n#include <vector>\n#include \"xla/ffi/api/ffi.h\"\n" + header +
-                     "namespace ffi = xla::ffi;\n" + aliases(functions);
+                     "namespace ffi = xla::ffi;\n" + batches;
   for (std::size_t i = 0; i < functions.size(); ++i) {
     const ir::Function& f = *functions[i].module->entry;
-    for (const ir::Type& t : f.parameter_types())
-      if (t.is_tree())
-        throw PlacedError(functions[i].loc.str() + ": error: --emit=jax: " + functions[i].name +
-                          " takes a tree, which JAX has no type for; leave it out by --function=NAME");
     text += shape_finder(f, symbols[i]) + handler(f, symbols[i]) + "\n";
   }
   const std::string headers = xla_headers();
@@ -201,42 +192,12 @@ std::string jax_handlers(const std::vector<StagedFunction>& functions, const std
     tell(result.out + result.err);
     throw Error("--emit=jax: the handlers do not compile with the headers in " + headers);
   }
-  (void)options;
   return codegen::read_file(object);
 }
 
 std::string jax_module(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
                        const std::string& library, const Options& options) {
-  std::string text, names, listed;
-  for (std::size_t i = 0; i < functions.size();) {
-    const StagedFunction& function = functions[i];
-    const ir::Function& f = *function.module->entry;
-    const std::string name = python_name(function.name);
-    std::vector<std::string> chain, arguments, results;
-    const std::vector<std::string> parameters = parameter_names(f);
-    for (std::size_t k = 0; k == 0 || (i < functions.size() && functions[i].pullbacks > 0); ++k, ++i)
-      chain.push_back(custom(functions[i], name, symbols[i]));
-    std::string list;
-    for (std::size_t k = 0; k < parameters.size(); ++k) {
-      list += (list.empty() ? "" : ", ") + parameters[k];
-      arguments.push_back(parameters[k] + " : " + described(f.body->params[k]->type));
-    }
-    for (const ir::Type& t : f.result_types) results.push_back(described(t));
-    const std::string more = chain.size() > 1 ? "Differentiable by reverse mode, " + std::string(chain.size() > 2 ? "twice" : "once") + ".\n"
-                                              : "Not differentiable.\n";
-    text += "\n\n_c_" + name + " = _differentiable((\n";
-    for (const std::string& c : chain) text += "    " + c + ",\n";
-    text += "))\n\n\ndef " + name + "(" + list + "):\n" + docstring(function, name, arguments, results, more) +
-            "    " + (f.result_types.size() == 1 ? "_r, = " : "return ") + "_c_" + name + "(" + list + ")\n" +
-            (f.result_types.size() == 1 ? "    return _r\n" : "");
-    names += "\"" + name + "\", ";
-    listed += (listed.empty() ? "" : ", ") + name;
-  }
-  const std::string source = std::filesystem::path(options.sources.front()).filename().string();
-  return "\"\"\"" + in_docstring(listed + " of " + source) + " for JAX on the CPU, compiled by lanternc " LANTERNC_VERSION
-         ".\n\nGenerated code: change the C++ source instead. Needs jax, nothing else.\n\"\"\"\n" + python_imports + jax_text +
-         "\n\n" + required_features(options) + "_library = _load(_base64.b64decode(\n    \"" + base64(library) +
-         "\"\n))\n__all__ = [" + names + "\"Error\"]\n" + text;
+  return differentiable_module(functions, symbols, library, options, "JAX", "jax", jax_text);
 }
 
 }  // namespace lantern::tool

@@ -13,7 +13,7 @@ namespace lantern::tool {
 /// jaxlib by the C++ compiler. `symbols` are the names of NAME_try, which `header` declares. Error: a function takes a
 /// tree, which JAX has no type for; there is no jaxlib.
 std::string jax_handlers(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
-                         const std::string& header, const Options& options);
+                         const std::string& header);
 
 /// The text of a Python module that holds `library`, with these handlers in it, and registers them. Each function with
 /// pullbacks has a rule for reverse mode (jax.custom_vjp), to the second order.

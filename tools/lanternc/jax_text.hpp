@@ -10,31 +10,15 @@ import jax as _jax
 import numpy as _np
 
 
-class _Array:
-    """The type of an argument or result: a NumPy type, and sizes, None where any will do."""
-
-    def __init__(self, dtype: str, *sizes):
-        self.dtype, self.sizes = _np.dtype(dtype), sizes
-        self.floating = self.dtype.kind == "f"
-
-
-class _Custom:
+class _Custom(_Signature):
     """A function of the library as a call of XLA's."""
 
-    def __init__(self, name: str, symbol: str, names: tuple, parameters: tuple, results: tuple, like: tuple | None):
-        self.name, self.names, self.parameters, self.results, self.like = name, names, parameters, results, like
+    def __init__(self, name: str, symbol: str, *signature):
+        super().__init__(name, *signature)
         self.target = f"{__name__}.{symbol}.{id(_library)}"
         _jax.ffi.register_ffi_target(self.target, _jax.ffi.pycapsule(getattr(_library, "lt_jax_" + symbol)), platform="cpu")
         self.find_shapes = getattr(_library, "lt_shapes_" + symbol)
         self.known = {}
-        self.integers = {i for i, p in enumerate(parameters) if not p.sizes and p.dtype.kind == "i"}
-        self.asks_for_shapes = like is None and any(None in r.sizes for r in results)
-
-    def checked(self, arguments) -> tuple:
-        """The arguments as arrays of their types. Raises: their number, type, rank or size is wrong."""
-        if len(arguments) != len(self.parameters):
-            raise TypeError(f"{self.name}: expected {len(self.parameters)} arguments, got {len(arguments)}")
-        return tuple(self._checked(n, p, a) for n, p, a in zip(self.names, self.parameters, arguments))
 
     def _checked(self, name: str, parameter: _Array, value):
         if parameter.dtype.itemsize == 8 and not _jax.config.jax_enable_x64:
@@ -44,24 +28,19 @@ class _Custom:
             if not _np.can_cast(array.dtype, parameter.dtype, "same_kind"):
                 raise TypeError(f"{self.name}: {name}: expected numbers of type {parameter.dtype}, got {array.dtype}")
             array = array.astype(parameter.dtype)
-        fits = array.ndim == len(parameter.sizes) and all(s in (None, n) for s, n in zip(parameter.sizes, array.shape))
-        if not fits:
-            expected = ", ".join("?" if s is None else str(s) for s in parameter.sizes)
-            raise ValueError(f"{self.name}: {name}: expected shape ({expected}), got {array.shape}")
+        self.require_shape(name, parameter, array.shape)
         return array
 
     def __call__(self, *arguments) -> tuple:
         arguments = self.checked(arguments)
         shapes = self.shapes(arguments)
         types = [_jax.ShapeDtypeStruct(s, r.dtype) for s, r in zip(shapes, self.results)]
-        return tuple(_jax.ffi.ffi_call(self.target, types, vmap_method="sequential")(*arguments))
+        return tuple(_jax.ffi.ffi_call(self.target, types, vmap_method="expand_dims")(*arguments))
 
     def shapes(self, arguments) -> tuple:
         """Of the results. They are those of arguments, or known, or found by a call with ones for numbers."""
-        if self.like is not None:
-            return tuple(arguments[i].shape for i in self.like)
         if not self.asks_for_shapes:
-            return tuple(r.sizes for r in self.results)
+            return self.known_shapes(arguments)
         sizes = tuple(n for a in arguments for n in a.shape)
         integers = [a for i, a in enumerate(arguments) if i in self.integers]
         if any(isinstance(a, _jax.core.Tracer) for a in integers):

@@ -15,9 +15,11 @@
 #include <string_view>
 #include <utility>
 
+#include "fortran.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/team.hpp"
+#include "wheel.hpp"
 
 namespace lantern::tool {
 
@@ -27,7 +29,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::array<std::pair<std::string_view, Emit>, 13> emit_names{{
+constexpr std::array<std::pair<std::string_view, Emit>, 17> emit_names{{
     {"ir", Emit::ir},
     {"cps", Emit::cps},
     {"c", Emit::c},
@@ -37,11 +39,27 @@ constexpr std::array<std::pair<std::string_view, Emit>, 13> emit_names{{
     {"object", Emit::object},
     {"shared", Emit::shared},
     {"python", Emit::python},
+    {"wheel", Emit::wheel},
     {"jax", Emit::jax},
+    {"torch", Emit::torch},
+    {"fortran", Emit::fortran},
+    {"mex", Emit::mex},
     {"svg", Emit::svg},
     {"rewritten", Emit::rewritten},
     {"html", Emit::html},
 }};
+
+std::string name_of(Emit emit) {
+  return std::string(std::ranges::find(emit_names, emit, &std::pair<std::string_view, Emit>::second)->first);
+}
+
+/// "ir, cps, ... or html".
+std::string listed_emits() {
+  std::string text;
+  for (const auto& [name, emit] : emit_names)
+    text += (text.empty() ? "" : emit == emit_names.back().second ? " or " : ", ") + std::string(name);
+  return text;
+}
 
 constexpr const char* footer =
     "Examples:\n"
@@ -98,7 +116,10 @@ void describe(CLI::App& app, Given& given) {
        "cps (as staged, in continuation-passing style),\n"
        "c, cpp, cuda, header (sources that stand alone),\n"
        "object, shared (the generated code alone),\n"
-       "python, jax (a module that holds the generated code, for NumPy or JAX),\n"
+       "python, jax, torch (a module that holds the generated code, for NumPy, JAX or PyTorch),\n"
+       "wheel (the module for NumPy as a package that pip installs),\n"
+       "fortran (a module that calls what --emit=object makes),\n"
+       "mex (a source for mkoctfile --mex or mex, for Octave and MATLAB),\n"
        "rewritten (the C++ file without native control flow over Rep),\n"
        "html (a page: source, graph and generated code side by side)",
        "KIND");
@@ -269,8 +290,8 @@ void check_combination(const Options& o) {
   if (o.threads > 1 && o.opt == 0) throw Error("--threads: no pass runs at -O0");
   if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp || o.emit == Emit::html))
     throw Error("--target=cuda does not go with --emit=c, cpp or html; use --emit=cuda");
-  if (o.cuda && (o.emit == Emit::python || o.emit == Emit::jax))
-    throw Error("--target=cuda does not go with --emit=python or jax; load a library of --emit=shared by ctypes");
+  if (o.cuda && o.is_module())
+    throw Error("--target=cuda does not go with --emit=" + name_of(o.emit) + "; load a library of --emit=shared");
 }
 
 /// Objects and libraries are named after the first source where no output is given.
@@ -285,7 +306,10 @@ std::string default_output(const Options& o) {
       return stem + ".so";
     case Emit::python:
     case Emit::jax:
+    case Emit::torch:
       return stem + ".py";
+    case Emit::wheel:
+      return default_wheel(stem);
     default:
       return {};
   }
@@ -313,9 +337,7 @@ Options checked(Given given, const Words& after_dashes) {
     const auto found = std::ranges::find(emit_names, std::string_view(given.emit),
                                          &std::pair<std::string_view, Emit>::first);
     if (found == emit_names.end())
-      throw Error(
-          "--emit: expected ir, cps, c, cpp, cuda, header, object, shared, python, jax, svg, rewritten or html, got '" +
-          given.emit + "'");
+      throw Error("--emit: expected " + listed_emits() + ", got '" + given.emit + "'");
     o.emit = found->second;
   }
   o.level_given = !given.level.empty();
@@ -328,7 +350,7 @@ Options checked(Given given, const Words& after_dashes) {
   o.lanes = lane_count(given.lanes);
   if (given.target != "cpu" && given.target != "cuda")
     throw Error("--target: expected cpu or cuda, got '" + given.target + "'");
-  o.limited_stack = o.emit == Emit::python || o.emit == Emit::jax;
+  o.limited_stack = o.is_module();
   o.cuda = given.target == "cuda" || o.emit == Emit::cuda;
   if (o.arch != "compute_80" && !o.cuda) throw Error("--arch goes with --target=cuda; a processor is chosen by --cpu");
   static const std::regex architecture("(sm|compute)_[1-9][0-9]+[a-z]?");
@@ -348,6 +370,8 @@ Options checked(Given given, const Words& after_dashes) {
   add_compiler_flags(after_dashes, o);
   if (o.output.empty()) o.output = default_output(o);
   if (o.output == "-") o.output.clear();
+  if (o.emit == Emit::wheel) wheel_name(o.output);
+  if (o.emit == Emit::fortran) fortran_module_name(o);
   return o;
 }
 

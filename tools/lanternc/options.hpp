@@ -9,7 +9,7 @@
 
 namespace lantern::tool {
 
-enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, python, jax, svg, rewritten, html };
+enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, python, wheel, jax, torch, fortran, mex, svg, rewritten, html };
 
 struct Options {
   std::vector<std::string> sources;
@@ -48,7 +48,13 @@ struct Options {
   /// The level of the compilers of what is generated and of the user's files: with -g alone they do not optimise,
   /// while the passes run all the same.
   int code_level() const { return debug && !level_given ? 0 : opt; }
-  bool is_text() const { return emit == Emit::c || emit == Emit::cpp || emit == Emit::cuda; }
+  /// A module of another language, with failures as errors there.
+  bool is_module() const {
+    return emit == Emit::python || emit == Emit::wheel || emit == Emit::fortran || emit == Emit::mex || has_pullbacks();
+  }
+  /// Pullbacks of the functions are in the module too.
+  bool has_pullbacks() const { return emit == Emit::jax || emit == Emit::torch; }
+  bool is_text() const { return emit == Emit::c || emit == Emit::cpp || emit == Emit::cuda || emit == Emit::mex; }
   std::vector<std::string> words;  ///< the command line as it was given
 };
 

@@ -26,9 +26,11 @@ std::string tree_class(const ir::Type& t) {
 
 class Wrapper {
  public:
-  Wrapper(const StagedFunction& function, std::string symbol)
+  /// `defined` is the name of its definition, and empty where that is the function's.
+  Wrapper(const StagedFunction& function, std::string symbol, const std::string& defined)
       : f_(*function.module->entry),
         name_(python_name(function.name)),
+        defined_(defined.empty() ? name_ : defined),
         symbol_(std::move(symbol)),
         function_(function) {
     parameters_ = parameter_names(f_);
@@ -40,7 +42,7 @@ class Wrapper {
 
   std::string text() {
     std::string text = "\n\n";
-    const std::string own = "_c_" + name_;
+    const std::string own = "_c_" + defined_;
     text += "class " + own + "_results(_ctypes.Structure):\n    _fields_ = [(\"message\", _ctypes.c_char_p)";
     std::size_t offset = 8;
     std::vector<std::size_t> offsets;
@@ -59,7 +61,7 @@ class Wrapper {
     text.erase(text.size() - 1);
     text += ")\n" + own + ".restype = _ctypes.c_int\n";
     if (!tensors_.empty()) text += own + "_shapes = {}\n";
-    text += "\n\ndef " + name_ + "(" + signature() + ":\n" + docstring() + body(own, offsets);
+    text += "\n\ndef " + defined_ + "(" + signature() + ":\n" + (defined_ == name_ ? docstring() : "") + body(own, offsets);
     return text;
   }
 
@@ -215,7 +217,7 @@ class Wrapper {
   }
 
   const ir::Function& f_;
-  std::string name_, symbol_;
+  std::string name_, defined_, symbol_;
   const StagedFunction& function_;
   std::vector<std::string> parameters_;
   std::vector<std::size_t> tensors_;  ///< among the results
@@ -261,25 +263,36 @@ class Structures {
 
 }  // namespace
 
-std::string python_module(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
-                          const std::string& library, const Options& options) {
+PythonWrappers python_wrappers(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
+                               bool are_private) {
   Structures structures;
-  std::string wrappers, names, listed;
+  PythonWrappers result;
   for (std::size_t i = 0; i < functions.size(); ++i) {
     const ir::Function& f = *functions[i].module->entry;
     for (const ir::Type& t : f.parameter_types()) structures.add(t);
     for (const ir::Type& t : f.result_types) structures.add(t);
-    Wrapper wrapper(functions[i], symbols[i]);
-    wrappers += wrapper.text();
-    names += "\"" + wrapper.name() + "\", ";
-    listed += (i == 0 ? "" : i + 1 == functions.size() ? " and " : ", ") + wrapper.name();
+    Wrapper wrapper(functions[i], symbols[i], are_private ? "_" + symbols[i] : "");
+    result.functions += wrapper.text();
+    result.names.push_back(wrapper.name());
+  }
+  result.structures = structures.text();
+  return result;
+}
+
+std::string python_module(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
+                          const std::string& library, const Options& options) {
+  const PythonWrappers wrappers = python_wrappers(functions, symbols, false);
+  std::string names, listed;
+  for (const std::string& name : wrappers.names) {
+    listed += (names.empty() ? "" : &name == &wrappers.names.back() ? " and " : ", ") + name;
+    names += "\"" + name + "\", ";
   }
   const std::string source = std::filesystem::path(options.sources.front()).filename().string();
   return "\"\"\"" + in_docstring(listed + " of " + source) + ", compiled by lanternc " LANTERNC_VERSION ".\n\n" +
          "Generated code: change the C++ source instead. Needs ctypes" +
-         (structures.text().empty() ? "" : " and NumPy") + ", nothing else.\n\"\"\"\n" + python_imports +
-         structures.text() + "\n\n" + required_features(options) + "_library = _load(_base64.b64decode(\n    \"" +
-         base64(library) + "\"\n))\n__all__ = [" + names + "\"Error\"]\n" + wrappers;
+         (wrappers.structures.empty() ? "" : " and NumPy") + ", nothing else.\n\"\"\"\n" + python_imports +
+         wrappers.structures + "\n\n" + required_features(options) + "_library = _load(_base64.b64decode(\n    \"" +
+         base64(library) + "\"\n))\n__all__ = [" + names + "\"Error\"]\n" + wrappers.functions;
 }
 
 }  // namespace lantern::tool

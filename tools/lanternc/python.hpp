@@ -18,4 +18,15 @@ namespace lantern::tool {
 std::string python_module(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
                           const std::string& library, const Options& options);
 
+/// Text of such a module: structures of arguments, which need only _ctypes and are empty where all are numbers; functions,
+/// which call `_library`; the functions' names.
+struct PythonWrappers {
+  std::string structures, functions;
+  std::vector<std::string> names;
+};
+
+/// Private functions are named by their symbols, with a '_' before them, and have no documentation.
+PythonWrappers python_wrappers(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
+                               bool are_private);
+
 }  // namespace lantern::tool

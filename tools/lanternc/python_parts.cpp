@@ -2,14 +2,12 @@
 #include "python_parts.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 #include <string_view>
 
 #include "doc_comment.hpp"
 #include "lantern/codegen/naming.hpp"
 #include "lantern/codegen/toolchain/clang.hpp"
-#include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::tool {
@@ -98,11 +96,7 @@ std::vector<std::string> parameter_names(const ir::Function& f) {
 
 std::string docstring(const StagedFunction& function, const std::string& name, const std::vector<std::string>& arguments,
                       const std::vector<std::string>& results, const std::string& more) {
-  const std::string file = function.loc.file ? function.loc.file : "";
-  Documentation said;
-  std::error_code ignored;
-  if (!file.empty() && std::filesystem::is_regular_file(file, ignored))
-    said = documentation(codegen::read_file(file), function.loc.line);
+  const Documentation said = documentation(function.loc);
   std::string text = said.program.empty() ? name : said.program;
   if (!said.comment.empty()) text = said.comment + "\n\nThe compiled function is " + text;
   text += ".\n";

@@ -172,4 +172,44 @@ def _tree(function: str, name: str, value, dtypes: tuple, structure: type):
     return structure(*(a.ctypes.data for a in arrays), root), arrays
 )py";
 
+/// For modules of frameworks that differentiate.
+inline constexpr const char* python_signatures = R"py(
+import numpy as _np
+
+
+class _Array:
+    """The type of an argument or result: a NumPy type, and sizes, None where any will do."""
+
+    def __init__(self, dtype: str, *sizes):
+        self.dtype, self.sizes = _np.dtype(dtype), sizes
+        self.floating = self.dtype.kind == "f"
+
+
+class _Signature:
+    """What a function takes and gives, and the arguments that its results have the shapes of, where that is known."""
+
+    def __init__(self, name: str, names: tuple, parameters: tuple, results: tuple, like: tuple | None):
+        self.name, self.names, self.parameters, self.results, self.like = name, names, parameters, results, like
+        self.integers = {i for i, p in enumerate(parameters) if not p.sizes and p.dtype.kind == "i"}
+        self.asks_for_shapes = like is None and any(None in r.sizes for r in results)
+
+    def checked(self, arguments) -> tuple:
+        """The arguments as arrays of their types. Raises: their number, type, rank or size is wrong."""
+        if len(arguments) != len(self.parameters):
+            raise TypeError(f"{self.name}: expected {len(self.parameters)} arguments, got {len(arguments)}")
+        return tuple([self._checked(n, p, a) for n, p, a in zip(self.names, self.parameters, arguments)])
+
+    def require_shape(self, name: str, parameter: _Array, shape: tuple) -> None:
+        if len(shape) == len(parameter.sizes) and all([s is None or s == n for s, n in zip(parameter.sizes, shape)]):
+            return
+        expected = ", ".join("?" if s is None else str(s) for s in parameter.sizes)
+        raise ValueError(f"{self.name}: {name}: expected shape ({expected}), got {tuple(shape)}")
+
+    def known_shapes(self, arguments) -> tuple:
+        """Of the results, unless asks_for_shapes."""
+        if self.like is not None:
+            return tuple(arguments[i].shape for i in self.like)
+        return tuple(r.sizes for r in self.results)
+)py";
+
 }  // namespace lantern::tool

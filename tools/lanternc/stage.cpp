@@ -92,7 +92,7 @@ void add_pullbacks(std::vector<StagedFunction>& functions, const core::driver::R
       const OutputToErrors redirected;
       f.module = core::driver::stage(name, parameters, program.run);
     } catch (const Error& e) {  // an external function without a rule, for instance
-      tell(registered.loc.str() + ": note: " + registered.name + " has no derivative for JAX: " + e.what() + "\n");
+      tell(registered.loc.str() + ": note: " + registered.name + " has no derivative for other programs: " + e.what() + "\n");
       return;
     }
     run_on_large_stack([&] {
@@ -141,7 +141,11 @@ bool has_interface(const Options& options) {
     case Emit::object:
     case Emit::shared:
     case Emit::python:
+    case Emit::wheel:
     case Emit::jax:
+    case Emit::torch:
+    case Emit::fortran:
+    case Emit::mex:
       return !options.cuda;
     default:
       return false;
@@ -193,7 +197,7 @@ std::vector<StagedFunction> stage_functions(const StagingImage& image, const Opt
       if (options.verify) ir::verify(*f.module);
     });
     functions.push_back(std::move(f));
-    if (options.emit == Emit::jax) add_pullbacks(functions, registered, options);
+    if (options.has_pullbacks()) add_pullbacks(functions, registered, options);
   }
   return functions;
 }

@@ -1,4 +1,4 @@
-// Functions that test_jax.py calls inside of JAX.
+// Functions that test_jax.py and test_torch.py call inside of JAX and PyTorch.
 #include <lantern/lantern.hpp>
 
 using namespace lantern;
