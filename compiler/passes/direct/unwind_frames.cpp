@@ -7,7 +7,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/offset.hpp"
-#include "lantern/compiler/passes/analysis/settled.hpp"
+#include "lantern/compiler/passes/analysis/reaching_definition.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/clone.hpp"

@@ -1,5 +1,5 @@
 // Every later write against the element that was read; every read against what was written.
-#include "lantern/compiler/passes/analysis/settled.hpp"
+#include "lantern/compiler/passes/analysis/reaching_definition.hpp"
 
 #include <algorithm>
 
