@@ -29,7 +29,7 @@ bool computes_alone(const ir::Op* loop) {
 /// True inside a loop whose iterations may run in lanes: there each keeps what it needs without a tape.
 bool is_in_parallel_loop(const ir::Op* loop) {
   for (const ir::Op* around = loop->parent->parent; around; around = around->parent->parent)
-    if (around->is(Opcode::loop_) && passes::separable(around)) return true;
+    if (around->is(Opcode::loop_) && passes::is_doall_write_only(around)) return true;
   return false;
 }
 
