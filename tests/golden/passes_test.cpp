@@ -624,18 +624,18 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK(timed == order);
     return order;
   };
-  const std::string start = "canonical_loops scalar_replacement contify unwind simplify ";
+  const std::string start = "canonical_loops fixed_arrays scalar_replacement contify unwind simplify tape_narrowing ";
   const std::string loops =
       "lower full_unrolling dead_stores raise reads_first loop_interchange register_promotion loop_fusion "
       "array_contraction "
-      "retiming invariant_tables store_forwarding index_set_splitting scatter_to_gather join_sums "
+      "retiming invariant_tables if_conversion store_forwarding index_set_splitting scatter_to_gather join_sums "
       "deforestation dead_fills ";
   const std::string integers = "invariant_integers parallel ";
   const std::string panels = "kept_panels ", memory = "inplace tape_coalescing outline merge ";
   CHECK(run({}) == start + loops + integers + panels + memory);
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) ==
-        "canonical_loops scalar_replacement unwind " + loops + integers + panels + memory);
+        "canonical_loops fixed_arrays scalar_replacement unwind tape_narrowing " + loops + integers + panels + memory);
   std::string names;
   for (const passes::Pass& p : passes::passes()) {
     names += std::string(p.name) + " ";
@@ -648,10 +648,10 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
   CHECK(run({.threads = 2}) == start + loops + integers + "threads " + panels + memory);
   CHECK(run({.vector_lanes = 4}) == start + loops + "own_reads " + integers + "vectorise " + panels + memory);
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
-                    "expected the name of a pass (canonical_loops, scalar_replacement, contify, unwind, "
-                    "simplify, lower, full_unrolling, dead_stores, raise, reads_first, loop_interchange, "
+                    "expected the name of a pass (canonical_loops, fixed_arrays, scalar_replacement, contify, unwind, "
+                    "simplify, tape_narrowing, lower, full_unrolling, dead_stores, raise, reads_first, loop_interchange, "
                     "register_promotion, loop_fusion, array_contraction, retiming, invariant_tables, "
-                    "store_forwarding, index_set_splitting, scatter_to_gather, join_sums, deforestation, "
+                    "if_conversion, store_forwarding, index_set_splitting, scatter_to_gather, join_sums, deforestation, "
                     "dead_fills, own_reads, invariant_integers, parallel, threads, vectorise, kept_panels, "
                     "device_scalars, contract, value_checks, inplace, tape_coalescing, outline, merge), got 'simplfy'");
 }

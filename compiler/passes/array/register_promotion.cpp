@@ -194,7 +194,7 @@ class SumPromotion {
   bool run() {
     const Uses uses(loop_);
     const auto use = state_use(uses, loop_, state_);
-    if (!use || use->whole || use->updates.size() < 2) return false;
+    if (!use || use->whole) return false;
     for (const Op* op : use->updates) {
       if (!is_element(*op) || !(use->is_pure_accumulation() || is_only_added_to(*op, *use))) continue;
       std::vector<Op*> same;

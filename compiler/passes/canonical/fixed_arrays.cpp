@@ -46,8 +46,10 @@ class Arrays {
       g.fits &= !refused_[numbers_.at(v)];
       if (!v->def || !v->def->is(Opcode::fill_)) continue;
       const auto dims = dims_of(*v->def);
-      if (!dims || (!g.dims.empty() && *dims != g.dims)) g.fits = false;
-      else g.dims = *dims;
+      if (!dims || (!g.dims.empty() && *dims != g.dims))
+        g.fits = false;
+      else
+        g.dims = *dims;
     }
     for (const Op* op : accesses_) by_root[root(numbers_.at(op->operands[0]))].accesses.push_back(op);
     std::vector<Group> found;
@@ -75,8 +77,8 @@ class Arrays {
     switch (op.code) {
       case Opcode::loop_:
         for (std::size_t i = 0; i < op.operands.size(); ++i)
-          for (const Value* v : {op.operands[i], op.blocks[0]->params[i], op.blocks[1]->params[i],
-                                 op.blocks[1]->yields()[i]})
+          for (const Value* v :
+               {op.operands[i], op.blocks[0]->params[i], op.blocks[1]->params[i], op.blocks[1]->yields()[i]})
             link(v, op.results[i]);
         return;
       case Opcode::branch_:
@@ -169,7 +171,8 @@ std::optional<std::size_t> unrolled_size(const Block* block, const std::unordere
   return size;
 }
 
-/// Loops to unroll for a group: those of its indices, and those between them that it passes through.
+/// The loops whose counters a group's indices are made of; nothing where an index is made of anything else,
+/// or they are too long unrolled.
 std::optional<std::unordered_set<Op*>> loops_of(const Arrays::Group& group) {
   std::unordered_set<Op*> loops;
   for (const Op* op : group.accesses)
@@ -183,8 +186,6 @@ std::optional<std::unordered_set<Op*>> loops_of(const Arrays::Group& group) {
 }
 
 void unroll(ir::Function& f, const std::unordered_set<Op*>& loops) {
-  Renaming instead;
-  std::vector<Op*> gone;
   std::vector<Op*> order;
   ir::walk(f.body, [&](Op* op) {
     if (loops.contains(op)) order.push_back(op);

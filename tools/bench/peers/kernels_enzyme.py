@@ -76,7 +76,8 @@ def compiled(name, description, arrays):
         f"  out[0] = lantern::bench::programs::{name}<Plain>({', '.join(arguments)});\n}}\n")
     resources = subprocess.run(["clang", "-print-resource-dir"], capture_output=True, text=True, check=True).stdout
     shape = [jax.core.ShapedArray((1,), jnp.float64)]
-    return lambda *x: cpp_call(*x, out_shapes=shape, source=text, fn="f", argv=(f"-isystem{resources.strip()}/include",))[0][0]
+    options = (f"-isystem{resources.strip()}/include",)
+    return lambda *x: cpp_call(*x, out_shapes=shape, source=text, fn="f", argv=options)[0][0]
 
 
 def fastest(f, arrays):
@@ -92,6 +93,8 @@ def fastest(f, arrays):
 
 def measure(name, directory):
     description = (directory / f"{name}.txt").read_text().splitlines()
+    if any(line.startswith("i64") for line in description):
+        return {"error": "Enzyme's module for JAX takes no arrays of integers"}
     data = (directory / f"{name}.bin").read_bytes()
     arrays, active, at = {}, [], 0
     kinds = [(i, *line.split()) for i, line in enumerate(l for l in description if not l.startswith("constant"))]
@@ -120,7 +123,7 @@ def measure(name, directory):
         error = np.max(np.abs(ours - np.asarray(theirs))) / scale
         if not error < 1e-6:
             return {"error": f"a gradient that differs by {error:.2g} of its largest element"}
-    empty = jax.jit(lambda *x: tuple(x[i] + 1 for i in active[:0]) or x[active[0]][:1])
+    empty = jax.jit(lambda *x: x[active[0]][:1])
     return {"ms": max(fastest(gradient, inputs) - fastest(empty, inputs), 1e-6)}
 
 
