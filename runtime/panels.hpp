@@ -9,12 +9,13 @@
 
 namespace lantern {
 
-/// Memory whose numbers are the same in every call that is given these panels: weights of a network that is run. The first
-/// call packs each matrix there for the products that it takes part in, later calls find it packed. For one call at a
-/// time. The panels take as many bytes as the matrices.
+/// Memory whose numbers are the same in every call that is given these panels: weights of a network that is
+/// run. The first call packs each matrix there for the products that it takes part in, later calls find it
+/// packed. For one call at a time. The panels take as many bytes as the matrices.
 class Panels {
  public:
-  /// `constants`: pieces of memory that do not overlap, and that neither change nor go away before the panels do.
+  /// `constants`: pieces of memory that do not overlap, and that neither change nor go away before the panels
+  /// do.
   explicit Panels(std::vector<std::span<const std::byte>> constants);
   ~Panels();
   Panels(const Panels&) = delete;

@@ -1,7 +1,8 @@
-// Constant matrices are packed once and kept between calls (runtime/panels.hpp): on either side of a product, of sizes that
-// fill no tile and several blocks; what is not said to be constant is not kept.
-#include "lantern/codegen/toolchain/clang.hpp"
+// Constant matrices are packed once and kept between calls (runtime/panels.hpp): on either side of a product,
+// of sizes that fill no tile and several blocks; what is not said to be constant is not kept.
 #include "lantern/runtime/panels.hpp"
+
+#include "lantern/codegen/toolchain/clang.hpp"
 #include "printed_code.hpp"
 
 using namespace lantern;
@@ -86,7 +87,8 @@ TEST_CASE("matrices that are not constant, or in part, are not kept", "[panels]"
   const Built built{"clang", codegen::compile_with_clang(print_cpp(*m), Language::cpp, optimised)};
   std::vector<double> a = waves(60 * 50, 0.1), b = waves(50 * 80, 0.7), other(10);
   const Matrix x = view(a, 60), y = view(b, 50);
-  for (const std::span<const std::byte> constant : {memory_of(other), memory_of(a).first(59 * 50 * sizeof(double))}) {
+  for (const std::span<const std::byte> constant :
+       {memory_of(other), memory_of(a).first(59 * 50 * sizeof(double))}) {
     Panels panels({constant, memory_of(other).first(0)});
     Workspace ws;
     ws.get()->panels = panels.get();

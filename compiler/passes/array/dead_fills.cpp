@@ -82,7 +82,8 @@ class Writes {
     for (std::size_t i = 0; i < rank; ++i) {
       const Value* index = set.operands[i + 1];
       const auto bound = bounds_.find(index);
-      if (bound != bounds_.end() && is_size(bound->second, filled_, i) && loops.insert(index).second) continue;
+      if (bound != bounds_.end() && is_size(bound->second, filled_, i) && loops.insert(index).second)
+        continue;
       const auto size = constant_size(filled_, i);
       if (range || !size || !(range = range_of(index, *size, loops))) return false;
       along = i;
@@ -95,9 +96,8 @@ class Writes {
     }
     const bool first = !all_at_once_ && (ranges_.empty() || (ranges_.size() == 1 && ranges_.contains(along)));
     auto& ranges = ranges_[along];
-    const bool fresh = std::ranges::none_of(ranges, [&](const Range& r) {
-      return r.begin < range->end && range->begin < r.end;
-    });
+    const bool fresh = std::ranges::none_of(
+        ranges, [&](const Range& r) { return r.begin < range->end && range->begin < r.end; });
     if (!fresh) return false;
     ranges.push_back(*range);
     std::int64_t elements = 0;
@@ -125,7 +125,7 @@ class Writes {
 
   Uses uses_;
   Filled filled_;
-  std::map<const Value*, const Value*> bounds_;  ///< of the loops around what is looked at, by index
+  std::map<const Value*, const Value*> bounds_;       ///< of the loops around what is looked at, by index
   std::map<std::size_t, std::vector<Range>> ranges_;  ///< by dimension: what is written for all others
   std::vector<Op*> sums_;
   bool all_at_once_ = false;  ///< all elements were written at once

@@ -410,7 +410,7 @@ class Choice {
   /// Profitability: whether to vectorise the inner loops that would run in lanes instead of this one. True where the
   /// strided accesses saved exceed the scalar work left; and where iterations have arrays of their own, which would be
   /// needed once for each lane, and work on little else. Sums over the lanes, packed rows and mathematical functions in
-  /// the outer loop speak for the outer loop.
+  /// the outer loop speak for the outer loop. Inner loops whose iterations fill less than half of a vector are no candidates.
   bool inner_vectorisation_profitable(const LanePlan& plan) const {
     constexpr double usual_trip_count = 8, little = 0.25;
     const auto inner = [&](Op* loop) -> const LanePlan* {
