@@ -20,6 +20,7 @@
 
 #include "lantern/compiler/staging/containers.hpp"
 #include "lantern/compiler/staging/functions.hpp"
+#include "lantern/compiler/staging/product.hpp"
 
 namespace lantern::core {
 
