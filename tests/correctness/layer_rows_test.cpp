@@ -1,5 +1,6 @@
 // Layers of a network row by row: the gradient adds up over the rows what runs in lanes, of all sizes.
 #include "../lanes.hpp"
+#include "lantern/tensor.hpp"
 #include "row_programs.hpp"
 
 using namespace lantern;
@@ -53,4 +54,24 @@ TEST_CASE("layers by rows: the same numbers as without passes", "[passes]") {
         check_close(fx.data, dx.data);
       }
   }
+}
+
+TEST_CASE("short rows of a depthwise convolution run in lanes, not its channels", "[vectorise]") {
+  using Planes = Rep<Tensor<float, 1, 24, 16, 16>>;
+  using Weights = Rep<Tensor<float, 24, 1, 3, 3>>;
+  const auto program = [](Planes x, Weights w) { return conv2d(x, w, {.groups = 24}); };
+  const CompileOptions lanes{.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()};
+  CompileOptions scalar = lanes;
+  scalar.disabled_passes = {"vectorise"};
+  const auto fast = compile(program, lanes), slow = compile(program, scalar);
+  const std::string text = fast.source("cpp");
+  CHECK(text.find("lt_load_some_") != std::string::npos);
+  for (const char* call : {"strided(", "strided_f32", "gather_f32"}) CHECK(text.find(call) == std::string::npos);
+  std::vector<float> a(24 * 16 * 16), b(24 * 9);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = std::sin(0.7F * static_cast<float>(i));
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = std::cos(0.3F * static_cast<float>(i));
+  const TensorView<const float> x(a.data(), {1, 24, 16, 16}), w(b.data(), {24, 1, 3, 3});
+  const auto got = fast(x, w), expected = slow(x, w);
+  REQUIRE(got.data.size() == 24 * 14 * 14);
+  for (std::size_t i = 0; i < got.data.size(); ++i) CHECK(std::abs(got.data[i] - expected.data[i]) < 2e-6F);
 }
