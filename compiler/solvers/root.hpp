@@ -47,7 +47,7 @@ Datums newton(const Program& f, const Datums& in, double tolerance, std::int64_t
   };
   using State = std::tuple<X, X, Count, Truth, Truth>;  // x, f(x), iterations, converged, whether to go on
   const X start(in[0]);
-  const auto [x, fx, iterations, converged, more] = WHILE(
+  const auto [x, fx, made, converged, more] = WHILE(
       State(start, value(start), Count(0), Truth(false), Truth(true)),
       [&](const X&, const X&, const Count& k, const Truth&, const Truth& on) {
         return both(on, k < iterations);
@@ -74,7 +74,7 @@ Datums newton(const Program& f, const Datums& in, double tolerance, std::int64_t
             usable, [&] { return State(std::get<1>(trial), std::get<2>(trial), k + 1, small, !small); },
             [&] { return State(now, residual, k + 1, Truth(false), Truth(false)); });
       });
-  return {x.datum(), iterations.datum(), converged.datum()};
+  return {x.datum(), made.datum(), converged.datum()};
 }
 
 /// f(x) for a number x.
