@@ -33,7 +33,7 @@ D upwind(A u, D c) {
   return sum(u * u);
 }
 /// The same the other way round: each iteration reads what the iteration before has left.
-D covers_tensor(A u, D c) {
+D swept(A u, D c) {
   FOR(1, u.size(), [&](I i) { u = u.set(i, u[i] - c * u[i - 1]); });
   return sum(u * u);
 }
