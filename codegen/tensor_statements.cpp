@@ -655,11 +655,10 @@ void StatementPrinter::product_of_parts(const Op& op) {
   const bool team = shares_out();
   if (team) unit_.note_fork();
   const Kind kind = op.result()->type.element();
-  std::string routine = unit_.prelude().kernel(team ? "gemm_team" : on_gpu("gemm"), kind), memory;
-  if (op.operands.size() > 15) {  // memory for panels
-    memory = ", " + atom(op.operands[15]) + ".data";
-    routine = "lt_gemm_packing_once_" + std::string(ir::kind_name(kind));
-  }
+  const bool keeps = op.operands.size() > 15;  // memory for panels
+  const std::string routine =
+      unit_.prelude().kernel(keeps ? "gemm_packing_once" : team ? "gemm_team" : on_gpu("gemm"), kind);
+  const std::string memory = keeps ? ", " + atom(op.operands[15]) + ".data" : "";
   line(routine + "(" + ws() + ", " + (team ? std::to_string(unit_.options().threads) : fresh) + ", " + sizes_of + ", " + a + ", " +
        b + ", " + to + ".data + " + start + ", " + row + memory + ");");
 }

@@ -233,27 +233,32 @@ Datum joined_along(const char* what, std::span<const Datum> operands, int given,
     for (const Datum& t : operands.subspan(1)) joined = perform({Opcode::concat_, 0, loc}, {joined, t});
     return joined;
   }
-  // As matrices of rows that stay in one piece: [before, along, behind].
+  // Rows stay in one piece: the dimensions before and behind are joined, [before, along, behind], where there are several.
+  const bool joins = axis > 1 || sizes.size() > axis + 2;
   const auto product = [&](std::size_t begin, std::size_t end) {
     Datum all = sizes[begin];
     for (std::size_t d = begin + 1; d < end; ++d) all = b.mul(all, sizes[d]);
     return all;
   };
-  Indices rows = {product(0, axis), sizes[axis]};
-  if (axis + 1 < sizes.size()) rows.push_back(product(axis + 1, sizes.size()));
+  const std::size_t along = joins ? 1 : axis;
+  Indices rows = sizes;
+  if (joins) {
+    rows = {product(0, axis), sizes[axis]};
+    if (axis + 1 < sizes.size()) rows.push_back(product(axis + 1, sizes.size()));
+  }
   Datum out = b.fill(Datum::zero(ir::Type(element(first))), rows), from = Build::integer(0);
   for (const Datum& t : operands) {
-    Indices own = rows;
-    own[1] = b.size(t, static_cast<int>(axis));
-    const Datum part = b.reshape(t, own);
+    Indices own = joins ? rows : b.sizes(t);
+    own[along] = b.size(t, static_cast<int>(axis));
+    const Datum part = joins ? b.reshape(t, own) : t;
     out = b.points(own, {out}, [&](const Indices& at, const Datums& now) {
       Indices moved = at;
-      moved[1] = b.add(at[1], from);
+      moved[along] = b.add(at[along], from);
       return Datums{b.set(now[0], moved, b.get(part, at))};
     })[0];
-    from = b.add(from, own[1]);
+    from = b.add(from, own[along]);
   }
-  return b.reshape(out, sizes);
+  return joins ? b.reshape(out, sizes) : out;
 }
 
 }  // namespace

@@ -207,7 +207,7 @@ TEST_CASE("a name that several functions have is refused in one line") {
                                      "LANTERN_FUNCTION(g, f)\n");
   const ProcessResult r = run_process({LANTERNC, source, "--emit=c"});
   CHECK(r.status == 1);
-  CHECK(r.err.find(":4:1: error: write a lambda that calls the function you mean") != std::string::npos);
+  CHECK(r.err.find(":4:1: error: write ::f if Lantern has an f, too") != std::string::npos);
   CHECK(r.err.find("note:") == std::string::npos);
 }
 

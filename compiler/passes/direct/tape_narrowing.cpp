@@ -74,9 +74,21 @@ class Narrowing {
     const auto other = candidates_.find(const_cast<Value*>(x));
     return other != candidates_.end() && blocks_of(*other->second) == blocks_of(sites);
   }
-  static bool is_visible(const Value* x, const Sites& sites) {
-    return std::ranges::all_of(sites.pushes,
-                               [&](const Op* push) { return ir::visible_from(x, push->parent); });
+  /// True for a value that is there wherever the number is saved: defined around each push, and before it.
+  bool is_visible(const Value* x, const Sites& sites) {
+    return std::ranges::all_of(sites.pushes, [&](const Op* push) {
+      if (!ir::visible_from(x, push->parent)) return false;
+      if (!x->def) return true;
+      const Op* around = push;
+      while (around->parent != x->def->parent) around = around->parent->parent;
+      return position(x->def) < position(around);
+    });
+  }
+  std::size_t position(const Op* op) {
+    auto& positions = positions_[op->parent];
+    if (positions.empty())
+      for (const Op* each : op->parent->ops) positions.emplace(each, positions.size());
+    return positions.at(op);
   }
 
   void group() {
@@ -220,6 +232,7 @@ class Narrowing {
   std::unordered_map<Value*, const Sites*> candidates_;
   std::vector<std::pair<Blocks, std::vector<Value*>>> groups_;  ///< numbers that are saved in the same blocks
   std::unordered_map<const Op*, std::int64_t> tapes_;
+  std::unordered_map<const Block*, std::unordered_map<const Op*, std::size_t>> positions_;  ///< before what is made here
 };
 
 }  // namespace
