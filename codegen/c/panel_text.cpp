@@ -9,7 +9,7 @@ const std::vector<PreludePart>& panel_parts();
 
 const std::vector<PreludePart>& panel_parts() {
   static const std::vector<PreludePart> parts = {
-      // Goto and van de Geijn pack panels; these are the copies of which that consists.
+      // Copies that packing of panels consists of (Goto and van de Geijn).
       {"K:panel",
        functions,
        {"gemm_sizes", "integers"},

@@ -146,9 +146,8 @@ requires(sizeof...(State) <= 1) void save(const std::filesystem::path& path, con
 /// The file's float16, bfloat16 and float enter a model of float or double. The file of a model with a state
 /// serves for the model alone.
 ///
-/// Errors, of which each names the file and the member, and after which model and state are unchanged: those
-/// of load_safetensors; a member that the file does not have; a tensor without a member; another shape or
-/// type.
+/// Errors: those of load_safetensors; a member that the file does not have; a tensor without a member; another
+/// shape or type. Each message names the file and the member. After an error, model and state are unchanged.
 template <class M, class... State>
 requires(sizeof...(State) <= 1) void load(const std::filesystem::path& path, M& model, State&... state) {
   (detail::require_host<M>(), ..., detail::require_host<State>());

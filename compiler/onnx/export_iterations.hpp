@@ -54,7 +54,7 @@ struct Iteration {
     better,     ///< whether `of` is better than the state, by `op`
     place,      ///< `which` where `of` was best, of a state
     found,      ///< the same when all loops have ended: `of` is reduced
-    store,      ///< a tensor of which iterations set elements
+    store,      ///< a tensor whose elements iterations set
   };
   What what = What::plain;
   ir::Kind kind = ir::Kind::f32;

@@ -227,8 +227,8 @@ struct Tables {
     return at;
   }
 
-  /// Whether each feature can represent two, of which the second has a number that says yes for a NaN: where
-  /// one comparison by order serves all nodes, with finite numbers.
+  /// Whether each feature can be given as a pair: itself, and a number that says yes for a NaN. True where one
+  /// comparison by order serves all nodes, with finite numbers.
   bool paired() const {
     bool any = false;
     std::int64_t how = -1;

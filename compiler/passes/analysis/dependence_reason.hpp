@@ -1,4 +1,4 @@
-// Why the iterations of a loop cannot be made in any order, in words for whoever wrote it.
+// The loop-carried dependence that keeps a loop sequential, described for the author of the loop.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Products of iterations, of which the average over triangles is taken.
+// Instance counts: products of numbers of iterations; triangular nests count their average.
 #include "lantern/compiler/passes/analysis/instance_count.hpp"
 
 #include <algorithm>

@@ -21,8 +21,8 @@ struct Combination {
 };
 Combination combination(const Uses& uses, const Op* loop, std::size_t state);
 
-/// True for a counting loop whose iterations may run in any order, what they print and keep aside: each piece of
-/// its state counts, or comes together.
+/// True for a counting loop whose iterations may run in any order, but for the order of what they print and save: each
+/// loop-carried value is an induction variable or a reduction.
 bool is_doall(const Op* loop);
 /// The same, where iterations also ask nothing of what they make: sums, and elements of their own. Reverse mode of
 /// such a loop is reverse mode of its body, over the same iterations: what is known of the results' adjoints

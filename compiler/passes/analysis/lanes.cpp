@@ -475,7 +475,7 @@ class Analysis {
     }
   }
 
-  /// The depth of the innermost loop from iteration to iteration of which a value changes.
+  /// The depth of the innermost loop in which a value is not loop-invariant.
   int changes_in(const Value* v) const {
     if (!v->def || !ir::info(v->def->code).elementwise) return depth(v->block);
     int deepest = 0;

@@ -27,7 +27,7 @@ struct VectorWidths {
 struct LoopShape {
   bool inner = false;    ///< there are loops inside
   bool reads = false;    ///< reads elements of each iteration's own
-  bool apart = false;    ///< what inner loops read and write of each iteration are not adjacent from lane to lane
+  bool apart = false;    ///< accesses of inner loops are strided from lane to lane
   bool brief = false;    ///< inner loops make a few iterations, as is known
   bool heavy = false;    ///< calls functions such as exp
   bool narrow = false;   ///< no vector is wider than f32

@@ -9,6 +9,7 @@
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/unroll.hpp"
+#include "lantern/compiler/passes/support/handed_on.hpp"
 
 namespace lantern::passes {
 
@@ -76,14 +77,8 @@ class Arrays {
   void operation(const Op& op) {
     switch (op.code) {
       case Opcode::loop_:
-        for (std::size_t i = 0; i < op.operands.size(); ++i)
-          for (const Value* v :
-               {op.operands[i], op.blocks[0]->params[i], op.blocks[1]->params[i], op.blocks[1]->yields()[i]})
-            link(v, op.results[i]);
-        return;
       case Opcode::branch_:
-        for (std::size_t i = 0; i < op.results.size(); ++i)
-          for (const Block* b : op.blocks) link(b->ops.back()->operands[i], op.results[i]);
+        for_each_handed_on(op, [&](const Value* v, const Value* result) { link(v, result); });
         return;
       case Opcode::set_:
       case Opcode::add_at_:

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "lantern/compiler/passes/canonical/element_forms.hpp"
+#include "lantern/compiler/passes/support/handed_on.hpp"
 
 namespace lantern::passes {
 
@@ -100,14 +101,8 @@ class Groups {
   void operation(const Op& op) {
     switch (op.code) {
       case Opcode::loop_:
-        for (std::size_t i = 0; i < op.operands.size(); ++i)
-          for (const Value* v :
-               {op.operands[i], op.blocks[0]->params[i], op.blocks[1]->params[i], op.blocks[1]->yields()[i]})
-            same(v, op.results[i]);
-        return;
       case Opcode::branch_:
-        for (std::size_t i = 0; i < op.results.size(); ++i)
-          for (const Block* b : op.blocks) same(op.results[i], b->ops.back()->operands[i]);
+        for_each_handed_on(op, [&](const Value* v, const Value* result) { same(v, result); });
         return;
       case Opcode::fun_:
         for (std::size_t i = 0; i < op.blocks[0]->params.size(); ++i)
