@@ -294,6 +294,7 @@ void run_pipeline(ir::Module& module, const PipelineOptions& options) {
     lower(module, {.fuse = false});
     parallel(module, options.reassociate);  // a GPU runs nothing else
     if (options.check_values) value_checks(module);
+    inplace(module);  // without it a loop that fills an array copies the array in each iteration
     return;
   }
   // What a pass that was left out would have seen to may be missing from then on.

@@ -155,6 +155,17 @@ TEST_CASE("loops update their state in place, after one copy where it is not our
                                    "f64[?]) {\n%t = set %s, %i, %x yield %t } yield %r }") == "set");
 }
 
+TEST_CASE("what follows a continuation may run again", "[passes][inplace]") {
+  // Each part has its own array, or the one that the part before has made and others may see.
+  CHECK(marked_in(array_function + "%1 = zeros_like %a\n%2 = set %1, %i, %x\nhalt\n%3 = zeros_like %a\n"
+                                   "%4 = set %3, %i, %x\nyield %4 }") == "set set");
+  CHECK(marked_in(array_function + "%1 = zeros_like %a\nhalt\n%2 = set %1, %i, %x\nyield %2 }").empty());
+  const std::string loop = "%0 = constant 0 : i64\n%r = loop %1 : f64[?] while (%s: f64[?]) { yield %c } do (%s: f64[?]) {\n"
+                           "%t = set %s, %i, %x yield %t }\n";
+  CHECK(marked_in(array_function + "halt\n%1 = zeros_like %a\n" + loop + "yield %r }") == "set");
+  CHECK(marked_in(array_function + "%1 = zeros_like %a\nhalt\n" + loop + "yield %r }") == "copy set");
+}
+
 TEST_CASE("arrays are passed to functions and back", "[passes][inplace]") {
   const std::string update =
       "fun @g(%t: f64[?], %i: i64, %x: f64) -> f64[?] {\n%1 = set %t, %i, %x yield %1 }";

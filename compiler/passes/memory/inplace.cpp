@@ -7,6 +7,9 @@
 // comes later on any path through the use, in no later iteration, and none before gave its memory another holder
 // (a tape, a construct, a callee that keeps it). Uniqueness and consumption depend on each other: all is
 // assumed unique until refuted.
+//
+// A function in continuation-passing style may run what follows a continuation's call or creation several times. There a
+// use consumes a root only where no such operation lies between the root and the use.
 #include "lantern/compiler/passes/memory/inplace.hpp"
 
 #include <algorithm>
@@ -63,6 +66,8 @@ bool is_update(const Op& op) {
 class Ownership {
  public:
   explicit Ownership(ir::Module& module) : module_(module) {
+    for (const Function* f : module.functions())
+      if (!is_direct(*f)) others_.insert(f);
     for (Function* f : module.functions()) collect(f);
     find_escaping();
     while (refute()) {
@@ -115,17 +120,14 @@ class Ownership {
   // ---- facts
 
   void collect(Function* f) {
-    const bool skipped = !is_direct(*f);
+    const bool direct = !others_.contains(f);
     fixed_.insert(module_.entry);
-    if (skipped) {
-      fixed_.insert(f);
-      others_.insert(f);
-    }
+    if (!direct) fixed_.insert(f);
     ir::walk(f->body, [&](Op* op) {
       const std::size_t position = position_++;
       positions_[op] = position;
-      if (op->callee && (skipped || !op->is(Opcode::call_))) fixed_.insert(op->callee);
-      if (skipped) return;
+      if (op->callee && (!direct || !op->is(Opcode::call_))) fixed_.insert(op->callee);
+      if (!direct && transfers_control(*op)) transfers_.push_back(position);
       if (op->is(Opcode::call_)) calls_[op->callee].push_back(op);
       for (std::size_t i = 0; i < op->operands.size(); ++i) {
         const Value* v = op->operands[i];
@@ -140,10 +142,29 @@ class Ownership {
           if (v->type.is_tensor()) conditional_.push_back(v);
       if (!op->results.empty() && op->result()->type.is_tensor() && is_update(*op)) updates_.push_back(op);
     });
-    if (skipped) return;
+    if (!direct) return;
     functions_.push_back(f);
     for (const Value* p : f->body->params)
       if (p->type.is_tensor()) conditional_.push_back(p);
+  }
+
+  /// Whether what follows the operation may run later, or several times.
+  bool transfers_control(const Op& op) const {
+    switch (op.code) {
+      case Opcode::fun_:
+      case Opcode::closure_:
+      case Opcode::jump_:
+      case Opcode::halt_:
+        return true;
+      default:
+        return op.callee && others_.contains(op.callee);
+    }
+  }
+
+  bool transfers_between(const Value* r, std::size_t use) const {
+    const std::size_t made = positions_.at(r->def ? r->def : r->block->ops.front());
+    const auto next = std::ranges::lower_bound(transfers_, made);
+    return next != transfers_.end() && *next <= use;
   }
 
   const Value* root(const Value* v) const {
@@ -220,8 +241,9 @@ class Ownership {
   bool consumes(const Op* op, std::size_t operand) const {
     const Value* r = root(op->operands[operand]);
     if (!unique(r)) return false;
-    const auto found = uses_.find(r);
     const std::size_t position = positions_.at(op);
+    if (transfers_between(r, position)) return false;
+    const auto found = uses_.find(r);
     std::optional<std::vector<std::pair<std::size_t, std::size_t>>> elsewhere;
     const auto exclusive = [&](const Use& w) {
       if (!elsewhere) elsewhere = other_sides(op, r);
@@ -289,6 +311,7 @@ class Ownership {
   /// The operation of the root's block behind which its memory is free; null where others have it, or it is
   /// not ours.
   const Op* last_reader(const Value* r, const std::vector<Use>& uses) const {
+    if (others_.contains(r->block->function)) return nullptr;  // a continuation may read it again
     if (is_small(r->type) || !lenders(r).known) return nullptr;
     // A condition has no place behind its last operation.
     if (const Op* owner = r->block->parent; owner && owner->is(Opcode::loop_) && r->block == owner->blocks[0])
@@ -335,8 +358,8 @@ class Ownership {
   }
 
   Lenders lenders(const Value* r) const {
-    if (!r->def && r->block->parent) r = r->block->parent->results[r->index];
     if (!unique(r)) return {{}, false};
+    if (!r->def && r->block->parent) r = r->block->parent->results[r->index];
     const auto found = needed_.contains(r) ? lenders_.end() : lenders_.find(r);
     return found == lenders_.end() ? Lenders() : found->second;
   }
@@ -463,6 +486,7 @@ class Ownership {
   std::unordered_map<const Function*, std::vector<const Op*>> calls_;
   std::size_t position_ = 0;
   std::unordered_map<const Op*, std::size_t> positions_;
+  std::vector<std::size_t> transfers_;                       ///< positions in functions that are not in direct style, in order
   std::unordered_map<const Value*, const Value*> roots_;     ///< of views
   std::unordered_map<const Value*, std::vector<Use>> uses_;  ///< of roots, in order, their views' included
   std::vector<const Value*> conditional_;                    ///< results of constructs and calls, parameters

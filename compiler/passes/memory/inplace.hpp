@@ -9,8 +9,8 @@
 // Memory that is ours and that nothing reads any more is given back (`forget`): what is made next lies there,
 // still in the cache, and a program takes as much memory as it needs at one time.
 //
-// Requires that no later pass changes the order of uses. Functions in continuation-passing style are left
-// alone.
+// Requires that no later pass changes the order of uses. In functions in continuation-passing style this holds between
+// two operations that create or call a continuation, and nothing is given back there.
 #pragma once
 
 #include "lantern/ir/graph.hpp"
