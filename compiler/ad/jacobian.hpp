@@ -153,10 +153,15 @@ LANTERN_TAKES_ONE_FUNCTION(jacobian)
 /// hessian(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array, by forward over
 /// reverse mode, one pass per column. Of a tensor: its shape twice. Of several arguments, and of products:
 /// their blocks, as the Jacobian of the gradient has them: of a struct P: P<P<Rep<double>>>, h.a.b for d2f /
-/// da db.
+/// da db. hessian<0, 2>(f): by those positions.
 template <detail::OverReps F>
 auto hessian(F f, std::source_location l = std::source_location::current()) {
   return jacobian<mode::forward>(grad(std::move(f), l), l);
+}
+template <auto position, auto... others, detail::OverReps F>
+  requires std::integral<decltype(position)>
+auto hessian(F f, std::source_location l = std::source_location::current()) {
+  return jacobian<mode::forward, position, others...>(grad<position, others...>(std::move(f), l), l);
 }
 
 }  // namespace lantern::core

@@ -289,6 +289,19 @@ requires(std::is_invocable_v<B&, const Rep<std::int64_t>&>) void FOR(
   FOR(
       lo, hi, std::tuple<>(), [&](const Rep<std::int64_t>& i) { return body(i), std::tuple<>(); }, l);
 }
+namespace detail {
+template <class A>
+concept Bound = std::convertible_to<const A&, At<std::int64_t>>;
+}
+template <class A, class B, class C>
+  requires(!detail::Bound<A> || !detail::Bound<B> || !std::is_invocable_v<C&, const Rep<std::int64_t>&>)
+LANTERN_TOLD(A, "FOR takes both bounds: FOR(0, n, s, [&](auto i, auto s) { return ...; }) gives the final s, "
+                "FOR(0, n, [&](auto i) { ...; }) changes variables")
+FOR(const A&, const B&, C&&) LANTERN_DELETED;
+template <class A, class B>
+LANTERN_TOLD(A, "FOR takes both bounds: FOR(0, n, s, [&](auto i, auto s) { return ...; }) gives the final s, "
+                "FOR(0, n, [&](auto i) { ...; }) changes variables")
+FOR(const A&, B&&) LANTERN_DELETED;
 
 /// A staged function that may call itself and others, with the signature of the values: R(A...).
 ///

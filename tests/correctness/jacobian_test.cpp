@@ -145,6 +145,10 @@ TEST_CASE("the Hessian, and derivatives of matrices", "[jacobian]") {
     check_vector(std::get<1>(of_a), {12, 24});
     check_vector(std::get<0>(of_s), {12, 24});
     CHECK(std::get<1>(of_s) == Approx(10.0));
+    CHECK(run(hessian<1>(energy))(std::vector<double>{1, 2}, 3.0) == Approx(10.0));
+    check_vector(run(hessian<0>(energy))(std::vector<double>{1, 2}, 3.0).data, {18, 0, 0, 18});
+    const auto swapped = run(hessian<1, 0>(energy))(std::vector<double>{1, 2}, 3.0);
+    check_vector(std::get<0>(std::get<1>(swapped)), {12, 24});
   });
   // Rules, fixed points and stop_gradient inside.
   const auto mixed = [](A a) {
