@@ -81,7 +81,8 @@ struct WhyNotOverReps {
 /// Says why `name` does not take what it is given: a callable that is no function over Reps, with further parameters
 /// of these types, or the name of several functions or of a template.
 #define LANTERN_TAKES_ONE_FUNCTION(name, ...)                                                                             \
-  template <auto... O, class F, ::lantern::core::Text what = detail::text_of(detail::WhyNotOverReps<F>())>           \
+  template <auto... O, class F,                                                                                      \
+            ::lantern::core::Text what = detail::text_if<!detail::OverReps<F>>(detail::WhyNotOverReps<F>())>         \
     requires(!detail::OverReps<F>)                                                                                   \
   Told<what> name(F __VA_OPT__(, ) __VA_ARGS__) LANTERN_DELETED;                                                     \
   template <auto... O>                                                                                               \

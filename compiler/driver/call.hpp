@@ -312,7 +312,8 @@ class TypedCalls<Self, R, std::tuple<P...>> {
   host_out<R> operator()(const A&... args) const {
     return static_cast<const Self*>(this)->called(entering<P>(args)...);
   }
-  template <class... A, Text what = text_of(WrongCall<Self, std::tuple<P...>, A...>())>
+  template <class... A, Text what = text_if<!Parameters<std::tuple<P...>>::template take<A...>()>(
+                            WrongCall<Self, std::tuple<P...>, A...>())>
     requires(!Parameters<std::tuple<P...>>::template take<A...>())
   host_out<R> operator()(const A&...) const LANTERN_DELETED;
 };

@@ -263,10 +263,12 @@ class Callable<Self, R, std::tuple<P...>> : public TypedCalls<Self, R, std::tupl
   void accumulate_into(A&&... outs_then_ins) const {
     write(true, std::forward_as_tuple(outs_then_ins...));
   }
-  template <class... A, Text what = text_of(WrongTargets<Self, R, std::tuple<P...>, A...>())>
+  template <class... A, Text what = text_if<!Targets<R, std::tuple<P...>>::template take<A...>()>(
+                            WrongTargets<Self, R, std::tuple<P...>, A...>())>
     requires(!Targets<R, std::tuple<P...>>::template take<A...>())
   void into(A&&...) const LANTERN_DELETED;
-  template <class... A, Text what = text_of(WrongTargets<Self, R, std::tuple<P...>, A...>())>
+  template <class... A, Text what = text_if<!Targets<R, std::tuple<P...>>::template take<A...>()>(
+                            WrongTargets<Self, R, std::tuple<P...>, A...>())>
     requires(!Targets<R, std::tuple<P...>>::template take<A...>())
   void accumulate_into(A&&...) const LANTERN_DELETED;
 

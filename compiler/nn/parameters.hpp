@@ -63,6 +63,12 @@ struct Somewhere {
 template <class P>
 extern const Somewhere<P> somewhere;
 
+/// Clang before 18 takes no pointer to a member's object as a template argument, but one inside an object.
+template <class T>
+struct PointerTo {
+  T* object;
+};
+
 template <auto pointer>
 constexpr std::string_view spelled() {
   const std::string_view text = __PRETTY_FUNCTION__;  // "... [with auto pointer = (& ...); ...]"
@@ -87,8 +93,8 @@ struct PointersOf {
 };
 template <class P, std::size_t i>
 consteval std::string_view member_name() {
-  constexpr auto pointer = std::get<i>(core::detail::with_members(somewhere<P>.value, PointersOf{}));
-  return last_name(spelled<pointer>());
+  constexpr auto* pointer = std::get<i>(core::detail::with_members(somewhere<P>.value, PointersOf{}));
+  return last_name(spelled<PointerTo<std::remove_pointer_t<decltype(pointer)>>{pointer}>());
 }
 #if defined(__clang__)
 #pragma clang diagnostic pop

@@ -41,7 +41,7 @@ class ContinuousAdjoint {
     for (const Datum& d : core::detail::flatten(p)) none.push_back(core::zeros_like(d, loc_));
     const Arguments q1 = core::detail::rebuild(p, none);
     const auto equations = [this](const Number<E>& t, const Augmented& s, const auto&... arguments) {
-      return rates(t, s, arguments...);
+      return this->rates(t, s, arguments...);
     };
     const Integrated<Augmented> start = std::apply(
         [&](const auto&... arguments) {

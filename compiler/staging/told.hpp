@@ -74,6 +74,14 @@ constexpr auto text_of(Write write) {
   return text;
 }
 
+/// The same where it is needed; nothing is written elsewhere, which a default template argument would do for each call
+/// that is looked at.
+template <bool needed, class Write>
+constexpr auto text_if(Write write) {
+  if constexpr (needed) return text_of(write);
+  else return Text<1>();
+}
+
 /// The name of a type as the compiler spells it.
 template <class T>
 constexpr std::string_view spelled() {
