@@ -14,6 +14,7 @@
 
 namespace lantern::nn {
 
+/// Where initialisers take random numbers from: one generator, seeded once, gives the same model each time.
 using Generator = std::mt19937_64;
 
 namespace detail {
@@ -41,6 +42,7 @@ Fans fans(const TensorValue<T>& t) {
 
 }  // namespace detail
 
+/// Every element is the value, rounded to T.
 template <class T>
 void constant(TensorValue<T>& t, double value) {
   std::fill(t.data.begin(), t.data.end(), static_cast<T>(value));

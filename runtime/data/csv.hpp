@@ -15,6 +15,7 @@
 
 namespace lantern {
 
+/// What a table may hold: float or double.
 template <class T>
 concept CsvNumber = std::same_as<T, float> || std::same_as<T, double>;
 
