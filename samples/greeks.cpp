@@ -107,9 +107,9 @@ int main(int argc, char** argv) {
       asian_delta.emplace_back(spot, std::get<0>(std::get<1>(asian_greeks(spot, strike, volatility, rate, years))));
       gamma.emplace_back(spot, 20 * call_gamma(spot, strike, volatility, rate, years));
     }
-    chart.line(delta, "#1f77b4", "delta, European");
+    chart.line(delta, "#1f77b4", "delta");
     chart.line(asian_delta, "#d62728", "delta, Asian");
-    chart.line(gamma, "#2ca02c", "20 gamma, European");
+    chart.line(gamma, "#2ca02c", "20 gamma");
     chart.write(argv[1], "an option with strike 100", "price of the stock");
   }
   if (right) return 0;

@@ -1,6 +1,6 @@
 """Runs the commands of the pages. usage: commands.py ROOT LANTERNC
 
-In each page's empty folder lies tests/docs/model.cpp, and lanternc is found. Blocks whose first line is a comment
+In the folder of the run lies tests/docs/model.cpp, and lanternc is found. Blocks whose first line is a comment
 with a file's name become that file; ```sh blocks are run in the order of the page; a ```text block that follows one at once is
 what it prints. A block is either run or listed in `elsewhere`, with what checks it instead. docs/output has what --help prints
 (LANTERN_BLESS=1 writes it), and docs/lanternc.md every environment variable that the sources ask for.
@@ -33,10 +33,10 @@ wrong, ran, left = [], 0, set()
 block = re.compile(r"^```(\w*)\n(.*?)^```$\n?", re.M | re.S)
 named = re.compile(r"(?://|#|!|%) ([\w.]+\.\w+|CMakeLists\.txt)\n")
 
-for page in [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]:
-    text = page.read_text(encoding="utf-8")
-    with tempfile.TemporaryDirectory() as folder:
-        shutil.copyfile(root / "tests" / "docs" / "model.cpp", Path(folder) / "model.cpp")
+with tempfile.TemporaryDirectory() as folder:
+    shutil.copyfile(root / "tests" / "docs" / "model.cpp", Path(folder) / "model.cpp")
+    for page in [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]:
+        text = page.read_text(encoding="utf-8")
         for match in block.finditer(text):
             language, body = match.groups()
             name = named.match(body)

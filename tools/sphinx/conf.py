@@ -16,8 +16,10 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"Lantern {release}"
 html_show_sphinx = False
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
+html_theme_options = {"top_of_page_buttons": []}
 highlight_language = "text"
-# c++ is how pages mark code that does not stand in a sample.
 suppress_warnings = ["misc.highlighting_failure"]
 
 
@@ -47,7 +49,7 @@ def files_of_the_repository(app, docname, source):
     source[0] = re.sub(r"\[([^\]]*)\]\((\.\./[^)#]+)(?:#[^)]*)?\)", copied, source[0])
     # Regions of samples: the page names them as seen from docs/, Sphinx reads a copy of docs/.
     here = os.path.relpath(root / "samples", (Path(app.srcdir) / docname).parent)
-    source[0] = re.sub(r"(\{literalinclude\} )\.\./\.\./samples/", rf"\1{here}/", source[0])
+    source[0] = re.sub(r"(\{literalinclude\} )(?:\.\./)+samples/", rf"\1{here}/", source[0])
 
 
 myst_url_schemes = {"http": None, "https": None, "files": "files/{{path}}", "up": "../files/{{path}}"}

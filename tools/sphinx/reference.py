@@ -77,7 +77,7 @@ def entries_of(header, root):
     def add(kind_of_body):
         nonlocal doc, text
         name = declared_name(text)
-        hidden = any(s in ("detail",) for s in spaces)
+        hidden = any(s not in PUBLIC for s in spaces)
         if name and not hidden:
             shown = re.sub(r",?\s*(?:const )?std::source_location \w+ = std::source_location::current\(\)", "", text.strip())
             if not shown.startswith("struct") and "LANTERN_" not in shown:  # a constructor's initialisers, a body: no
@@ -187,6 +187,7 @@ def headers(root):
     return [h for f in folders for h in sorted((root / f).glob("*.hpp"))]
 
 
+PUBLIC = {"lantern", "core", "named", "nn", "solvers", "linalg", "random", "log_density", "sample", "special", "distributed", "onnx"}
 PREFIX = {"compiler/nn": "nn", "compiler/solvers": "solvers", "compiler/linalg": "linalg", "compiler/special": "special",
           "compiler/distributed": "distributed", "compiler/onnx": "onnx"}
 

@@ -3,6 +3,7 @@
 FOLDER/reference has every public name; FOLDER/messages.md the list of all messages; pages that include a README of the
 source tree have its text.
 """
+import os
 import re
 import shutil
 import sys
@@ -41,7 +42,9 @@ def main(root, target):
                 if re.match(r"(https?:|#)", link.group(2)):
                     return link.group(0)
                 aim = (root / folder / link.group(2).split("#")[0]).resolve()
-                return f"[{link.group(1)}](../{aim.relative_to(root)})"
+                if not aim.exists():  # a lambda of a code block
+                    return link.group(0)
+                return f"[{link.group(1)}]({os.path.relpath(aim, page.parent)})"
 
             return re.sub(r"\[([^\]]*)\]\(([^)]+)\)", moved, source.read_text(encoding="utf-8"))
 
