@@ -2,7 +2,7 @@
 #
 # What README.md and docs/*.md show is true. In both:
 #   each ```cpp block stands word for word in a program of samples/ or tests/docs, whatever its indentation; there is no other C++;
-#   each link to a file of this repository leads to one.
+#   each link to a file of this repository leads to one; tools/docs makes reference/, and checks links to it.
 # In docs/coming_from.md each name in the last column is one of a header.
 # In README.md also:
 #   the ```text block that starts with the first line PROGRAM prints is all of its output;
@@ -73,7 +73,7 @@ foreach(page "${ROOT}/README.md" "${ROOT}/CONTRIBUTING.md" ${pages})
   string(REGEX MATCHALL ">\\([^()# ]+\\.(md|cpp|hpp)[^() ]*\\)" links "${text}")
   foreach(link ${links})
     string(REGEX REPLACE "^>\\(([^()#]+).*\\)$" "\\1" file "${link}")
-    if(NOT file MATCHES "^https?:" AND NOT EXISTS "${folder}/${file}")
+    if(NOT file MATCHES "^(https?:|reference/)" AND NOT EXISTS "${folder}/${file}")
       message(FATAL_ERROR "${page} links to ${file}, which is no file")
     endif()
   endforeach()
