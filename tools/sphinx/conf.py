@@ -16,6 +16,7 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"Lantern {release}"
 html_show_sphinx = False
+smartquotes = False  # -- is an option
 html_static_path = ["site.css"]
 html_css_files = ["site.css"]
 html_theme_options = {"top_of_page_buttons": []}

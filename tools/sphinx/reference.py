@@ -79,7 +79,7 @@ def entries_of(header, root):
         name = declared_name(text)
         hidden = any(s not in PUBLIC for s in spaces)
         if name and not hidden:
-            shown = re.sub(r",?\s*(?:const )?std::source_location \w+ = std::source_location::current\(\)", "", text.strip())
+            shown = re.sub(r",?\s*(?:const )?std::source_location(?: \w+)? = std::source_location::current\(\)", "", text.strip())
             if not shown.startswith("struct") and "LANTERN_" not in shown:  # a constructor's initialisers, a body: no
                 shown = re.sub(r"\)\s*:\s.*$", ")", shown, flags=re.S)
             found.append(Entry(name, indented(shown), doc or inherited, str(header.relative_to(root)), begin, members if kind_of_body else []))
@@ -262,7 +262,7 @@ def shown_members(entry):
 
     def finish(end, note=""):
         nonlocal statement, doc
-        text = re.sub(r",?\s*std::source_location \w+ = std::source_location::current\(\)", "", statement.strip("\n"))
+        text = re.sub(r",?\s*std::source_location(?: \w+)? = std::source_location::current\(\)", "", statement.strip("\n"))
         text = re.sub(r"\)\s*:\s[^:].*$", ")", text, flags=re.S) if end == "{" else text
         if not hidden and text.strip() and not text.strip().startswith("friend"):
             lines.extend(doc + [line for line in (text.rstrip() + ";" + note).split("\n") if line.strip()])
@@ -348,7 +348,11 @@ def write_pages(root, target):
                     parameters = [p.strip() for p in law.group(3).split(",")][1:1 + int(law.group(2))]
                     calls = [["x"]] if law.group(1) == "DENSITY" else [["key"], ["key", "{sizes...}"]]
                     part += ["```cpp", *[f"{name}({', '.join(first + parameters)})" for first in calls], "```"]
-                if code.strip().startswith("LANTERN_"):
+                if code.strip().startswith("LANTERN_SOLVER_WITHOUT_OPTIONS"):
+                    part += ["The options may be left out.", ""]
+                elif code.strip().startswith("LANTERN_TAKES_ONE_FUNCTION"):
+                    pass  # what to say where the argument is no program
+                elif code.strip().startswith("LANTERN_"):
                     part += [f"Declared by a macro in [{entry.file}, line {entry.line}](../../{entry.file}).", ""]
                 else:
                     part += ["```cpp", code, "```", f"[{entry.file}, line {entry.line}](../../{entry.file})", ""]
