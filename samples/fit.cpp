@@ -53,13 +53,16 @@ int main(int argc, char** argv) {
   const auto fit = best_parameters(start, t, seen);
   const char* const names[] = {"height", "rate", "background"};
   for (std::size_t i = 0; i < 3; ++i)
-    fmt::print("{:<10} {:7.3f} +- {:.3f}   (made with {})\n", names[i], fit.x[i], fit.standard_errors[i], truth[i]);
-  fmt::print("converged: {}, deviation of a count: {:.2f}\n", fit.converged, std::sqrt(fit.residual_variance));
+    fmt::print("{:<10} {:7.3f} +- {:.3f}   (made with {})\n", names[i], fit.x[i], fit.standard_errors[i],
+               truth[i]);
+  fmt::print("converged: {}, deviation of a count: {:.2f}\n", fit.converged,
+             std::sqrt(fit.residual_variance));
   // [/call]
 
   // [influence]
   const std::vector<double> by_count = influence(start, t, seen);
-  fmt::print("a count more at t = 0 changes the half-life by {:.4f}, at t = 5 by {:.4f}\n", by_count[0], by_count[10]);
+  fmt::print("a count more at t = 0 changes the half-life by {:.4f}, at t = 5 by {:.4f}\n", by_count[0],
+             by_count[10]);
   // [/influence]
 
   // Beside a difference: the whole fit again, with another measurement.

@@ -3,8 +3,8 @@
 //   greeks         prints them
 //   greeks FILE    also draws delta and gamma into an .svg file
 //
-// A European call has a formula (Black and Scholes 1973); an Asian one, paid by the mean of the price over time, is
-// averaged over random paths. docs/tutorials/greeks.md tells this program step by step.
+// A European call has a formula (Black and Scholes 1973); an Asian one, paid by the mean of the price over
+// time, is averaged over random paths. docs/tutorials/greeks.md tells this program step by step.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -74,8 +74,8 @@ int main(int argc, char** argv) {
   const auto show = [](const char* name, const auto& greeks) {
     const auto& [price, slopes] = greeks;
     const auto& [delta, vega, rho, minus_theta] = slopes;
-    fmt::print("{:<9} price {:.3f}  delta {:.3f}  vega {:.2f}  rho {:.2f}  theta {:.2f}\n", name, price, delta, vega,
-               rho, -minus_theta);
+    fmt::print("{:<9} price {:.3f}  delta {:.3f}  vega {:.2f}  rho {:.2f}  theta {:.2f}\n", name, price,
+               delta, vega, rho, -minus_theta);
   };
   show("European", call_greeks(105.0, strike, volatility, rate, years));
   show("Asian", asian_greeks(105.0, strike, volatility, rate, years));
@@ -94,17 +94,20 @@ int main(int argc, char** argv) {
   const double by_difference = (asian_price(105.0, strike, volatility + h, rate, years) -
                                 asian_price(105.0, strike, volatility - h, rate, years)) /
                                (2 * h);
-  const bool right = near(std::get<0>(slopes), 0.5 * std::erfc(-d1 / std::sqrt(2.0)), 1e-12) &&
-                     near(std::get<1>(slopes), 105.0 * density, 1e-12) &&
-                     near(call_gamma(105.0, strike, volatility, rate, years), density / (105.0 * volatility), 1e-12) &&
-                     near(std::get<0>(call_greeks(105.0, strike, found, rate, years)), 12.0, 1e-9) && near(vegas, by_difference, 1e-2);
+  const bool right =
+      near(std::get<0>(slopes), 0.5 * std::erfc(-d1 / std::sqrt(2.0)), 1e-12) &&
+      near(std::get<1>(slopes), 105.0 * density, 1e-12) &&
+      near(call_gamma(105.0, strike, volatility, rate, years), density / (105.0 * volatility), 1e-12) &&
+      near(std::get<0>(call_greeks(105.0, strike, found, rate, years)), 12.0, 1e-9) &&
+      near(vegas, by_difference, 1e-2);
 
   if (argc > 1) {
     Chart chart;
     Chart::Points delta, asian_delta, gamma;
     for (double spot = 60; spot <= 140; spot += 2) {
       delta.emplace_back(spot, std::get<0>(std::get<1>(call_greeks(spot, strike, volatility, rate, years))));
-      asian_delta.emplace_back(spot, std::get<0>(std::get<1>(asian_greeks(spot, strike, volatility, rate, years))));
+      asian_delta.emplace_back(spot,
+                               std::get<0>(std::get<1>(asian_greeks(spot, strike, volatility, rate, years))));
       gamma.emplace_back(spot, 20 * call_gamma(spot, strike, volatility, rate, years));
     }
     chart.line(delta, "#1f77b4", "delta");

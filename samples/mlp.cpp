@@ -94,7 +94,8 @@ int main(int argc, char** argv) {
     }
     const TensorValue<double> said = classify(nn::view(model), grid);
     // Blue where the network says the first spiral, orange where the second.
-    const double ground[2][3] = {{0.78, 0.86, 0.94}, {0.99, 0.82, 0.64}}, dot[2][3] = {{0.12, 0.47, 0.71}, {0.84, 0.15, 0.16}};
+    const double ground[2][3] = {{0.78, 0.86, 0.94}, {0.99, 0.82, 0.64}},
+                 dot[2][3] = {{0.12, 0.47, 0.71}, {0.84, 0.15, 0.16}};
     Picture picture(side, side);
     for (int64_t k = 0; k < side * side; ++k)
       for (int64_t c = 0; c < 3; ++c)

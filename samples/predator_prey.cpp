@@ -1,4 +1,5 @@
-// The rates of a differential equation, from points of its solution: hares and lynxes (Lotka 1925, Volterra 1926).
+// The rates of a differential equation, from points of its solution: hares and lynxes (Lotka 1925, Volterra
+// 1926).
 //
 //   predator_prey         prints the rates
 //   predator_prey FILE    also draws data and solution into an .svg file
@@ -67,13 +68,14 @@ int main(int argc, char** argv) {
   const auto fit = best_rates(start, seen);
   const char* const names[] = {"births of hares", "losses of hares", "deaths of lynxes", "gains of lynxes"};
   for (std::size_t i = 0; i < 4; ++i)
-    fmt::print("{:<17} {:.3f} +- {:.3f}   (made with {})\n", names[i], fit.x[i], fit.standard_errors[i], truth[i]);
+    fmt::print("{:<17} {:.3f} +- {:.3f}   (made with {})\n", names[i], fit.x[i], fit.standard_errors[i],
+               truth[i]);
   // [/call]
 
   // [check]
   const auto [at_start, slope] = misfit_slope(start, seen);
-  fmt::print("slope of the misfit by each rate, at the start: {:.1f} {:.1f} {:.1f} {:.1f}\n", slope[0], slope[1],
-             slope[2], slope[3]);
+  fmt::print("slope of the misfit by each rate, at the start: {:.1f} {:.1f} {:.1f} {:.1f}\n", slope[0],
+             slope[1], slope[2], slope[3]);
   std::vector<double> moved = start;
   moved[0] += 1e-6;
   const double difference = (std::get<0>(misfit_slope(moved, seen)) - at_start) / 1e-6;

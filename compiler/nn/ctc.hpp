@@ -6,6 +6,7 @@
 
 namespace lantern::nn {
 
+/// Of connectionist temporal classification; the defaults are PyTorch's.
 struct CtcOptions {
   Reduction reduction =
       Reduction::mean;  ///< mean: of each loss divided by its number of labels, over the batch

@@ -9,6 +9,7 @@
 
 namespace lantern::nn {
 
+/// How a loss is made of the losses of elements.
 enum class Reduction : std::uint8_t {
   mean,  ///< over elements; of labels, over those that count
   sum,
@@ -92,6 +93,7 @@ auto binary_cross_entropy(const Rep<X>& logits, const Rep<Y>& y, Reduction how =
   return detail::reduced(detail::Values<X>(softplus(x) - x * target), how);
 }
 
+/// Of losses of labels.
 struct LabelOptions {
   Reduction reduction = Reduction::mean;
   double label_smoothing =

@@ -188,6 +188,7 @@ std::pair<P, AdamState<P>> adam(P p, P gradient, AdamState<P> s, const AdamOptio
 }
 }  // namespace detail
 
+/// {p', state'} after a step along the gradient: the formulas are at AdamOptions. adamw makes the weights decay by themselves.
 template <class P>
 std::pair<P, AdamState<P>> adam(P p, P gradient, AdamState<P> s, const AdamOptions& o = {}) {
   return detail::adam(std::move(p), std::move(gradient), std::move(s), o, false);

@@ -13,6 +13,7 @@
 
 namespace lantern::nn {
 
+/// Which equations a recurrent layer has: Elman's with tanh or relu, an LSTM's or a GRU's.
 enum class Gates : std::uint8_t { tanh, relu, lstm, gru };
 
 /// What training drops between layers: each number of the outputs of a layer that another one reads, with
@@ -253,6 +254,8 @@ struct Recurrent {
   }
 };
 
+/// Layers of each kind (Recurrent, with PyTorch's equations, names and order of gates): Elman 1990 with tanh, with relu, Hochreiter and
+/// Schmidhuber 1997, Cho et al. 2014. x of [time, batch, features].
 template <class S, std::size_t layers = 1, bool both_ways = false>
 using RNN = Recurrent<S, Gates::tanh, layers, both_ways>;
 template <class S, std::size_t layers = 1, bool both_ways = false>

@@ -18,6 +18,7 @@
 
 namespace lantern::core::random {
 
+/// What draws depend on: a whole number. Equal keys give equal numbers.
 using Key = Rep<std::int64_t>;
 
 namespace detail {

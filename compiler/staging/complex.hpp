@@ -178,14 +178,17 @@ auto operator==(const A& a, const B& b) {
   return (a.re == b.re) & (a.im == b.im);
 }
 
+/// The real part.
 template <detail::ComplexReps A>
 auto real(const A& z) {
   return z.re;
 }
+/// The imaginary part.
 template <detail::ComplexReps A>
 auto imag(const A& z) {
   return z.im;
 }
+/// The conjugate: the imaginary part with the other sign.
 template <detail::ComplexReps A>
 A conj(const A& z) {
   return {z.re, -z.im};

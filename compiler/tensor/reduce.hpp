@@ -101,6 +101,7 @@ concept TruthTensor = detail::TensorLike<T> && std::same_as<detail::element_t<T>
 namespace detail {
 using core::TruthTensor;
 }
+/// Whether one of the bools holds, or all of them; of none any_of is false, all_of true. Result: bool, no derivative.
 LANTERN_REDUCTION(any_of, TruthTensor, bool, detail::any_of(t.datum(), over, true, loc))
 LANTERN_REDUCTION(all_of, TruthTensor, bool, detail::any_of(t.datum(), over, false, loc))
 /// How many of the bools hold.

@@ -110,6 +110,7 @@ class AnyTensor {
   core::data::KeptTensor tensor_;
 };
 
+/// Tensors by name, as files of many have them, in the order of the names.
 using NamedTensors = std::map<std::string, AnyTensor>;
 
 /// A view of a tensor of any element type, for functions that write one: a parameter that a TensorValue, a

@@ -19,6 +19,7 @@ namespace lantern {
 template <class T>
 concept CsvNumber = std::same_as<T, float> || std::same_as<T, double>;
 
+/// How a table of text is read and written.
 struct CsvOptions {
   /// Whether the first line names the columns. Not set: it does where one of its fields is neither empty nor
   /// a number, or where it is 0,1,2,... and numbers with fractions follow, as pandas writes tables without
@@ -28,6 +29,7 @@ struct CsvOptions {
   bool empty_as_nan = false;  ///< an empty field is NaN; else it is an error
 };
 
+/// A table of numbers, with the names of its columns.
 template <CsvNumber T>
 struct CsvTable {
   TensorValue<T> values;             ///< [rows, columns]

@@ -13,6 +13,7 @@
 
 namespace lantern {
 
+/// What a .safetensors file holds.
 struct Safetensors {
   NamedTensors tensors = {};
   std::map<std::string, std::string> metadata = {};  ///< the header's "__metadata__"

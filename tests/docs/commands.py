@@ -20,6 +20,7 @@ elsewhere = {
     "tools/test": "builds everything",
     "LANTERN_BLESS=1": "changes golden files",
     "lanternc fit.cpp": "the build of the sample",
+    "gdb -batch": "debugger_test",
     "pip install model": "python_wheel_test",
     "LANTERN_PYTHON=": "python_jax_test",
     "gfortran model.f90": "fortran_test",
@@ -28,7 +29,7 @@ elsewhere = {
     "pip install numpy torch": "downloads of gigabytes",
     "--data DIR": "needs data sets",
 }
-needs = {"gdb": "gdb", "python3": "python3", "cc ": "cc"}
+needs = {"python3": "python3", "cc ": "cc"}
 wrong, ran, left = [], 0, set()
 block = re.compile(r"^```(\w*)\n(.*?)^```$\n?", re.M | re.S)
 named = re.compile(r"(?://|#|!|%) ([\w.]+\.\w+|CMakeLists\.txt)\n")
@@ -76,7 +77,7 @@ tested = "".join(f.read_text() for f in (root / "tests" / "package").rglob("*") 
 for page in [root / "README.md", *sorted((root / "docs").rglob("*.md"))]:
     for match in block.finditer(page.read_text(encoding="utf-8")):
         if match.group(1) == "cmake":
-            for name in re.findall(r"^(\w+)\(|(Lantern::\w+)", match.group(2), re.M):
+            for name in re.findall(r"^((?:lantern|FetchContent)_\w+|find_package)\(|(Lantern::\w+)", match.group(2), re.M):
                 if "".join(name) not in tested:
                     wrong.append(f"{page.name}: no test in tests/package has {''.join(name)}")
 

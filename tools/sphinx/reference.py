@@ -1,6 +1,6 @@
 """Reference pages from the headers: every public name of docs/names.md with its declarations and docstrings.
 
-usage as a program: reference.py ROOT, which says what has neither a docstring nor a counterpart in docs/names.md.
+usage as a program: reference.py ROOT, which says what has no docstring.
 """
 import re
 import sys
@@ -187,6 +187,7 @@ def headers(root):
     return [h for f in folders for h in sorted((root / f).glob("*.hpp"))]
 
 
+OF_CMATH = {"atan2", "fmod", "hypot"}  # of two arguments; those of one have a docstring in common
 PUBLIC = {"lantern", "core", "named", "nn", "solvers", "linalg", "random", "log_density", "sample", "special", "distributed", "onnx"}
 PREFIX = {"compiler/nn": "nn", "compiler/solvers": "solvers", "compiler/linalg": "linalg", "compiler/special": "special",
           "compiler/distributed": "distributed", "compiler/onnx": "onnx"}
@@ -356,7 +357,9 @@ def write_pages(root, target):
                     part += [f"Declared by a macro in [{entry.file}, line {entry.line}](../../{entry.file}).", ""]
                 else:
                     part += ["```cpp", code, "```", f"[{entry.file}, line {entry.line}](../../{entry.file})", ""]
-            documented = name.split("::")[0] in ("log_density", "sample") and entries or name in short or told or differences or any(e.doc or any("///" in m for m in e.members) for e in entries)
+            if name in OF_CMATH:
+                part += ["The function of `<cmath>`, of numbers and element by element. Slopes at kinks: [conventions](../conventions.md).", ""]
+            documented = name in OF_CMATH or name.split("::")[0] in ("log_density", "sample") and entries or name in short or any(e.doc for e in entries)
             if not documented:
                 silent.append(name)
             sections.setdefault(section, []).append("\n".join(part))
@@ -375,4 +378,4 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         silent = write_pages(Path(sys.argv[1]).resolve(), Path(folder))
     if silent:
-        sys.exit("public names that neither a docstring nor docs/names.md explains:\n" + "\n".join(silent))
+        sys.exit("public names without a docstring:\n" + "\n".join(silent))

@@ -20,7 +20,7 @@ def main(root, target):
     shutil.rmtree(new, ignore_errors=True)
     silent = reference.write_pages(root, new / "reference")
     if silent:
-        wrong.append("public names that neither a docstring nor docs/names.md explains: " + ", ".join(silent))
+        wrong.append("public names without a docstring: " + ", ".join(silent))
     if wrong:
         sys.exit("\n".join(wrong))
     for page in (root / "docs").rglob("*"):
