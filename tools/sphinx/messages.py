@@ -21,8 +21,8 @@ PARTS = {
     "Several processes": ["compiler/distributed", "runtime/distributed"],
     "lanternc": ["tools/lanternc"],
 }
-CALL = re.compile(r"\b(?:throw\s+(?:lantern::)?(?:core::)?(?:Error|PlacedError)|(?:\w+::)*(?:fail|fail_at|raise_at|refuse(?!_trees)\w*|require|raise)"
-                  r"|static_assert|lt_fail)\s*\(")
+CALL = re.compile(r"\b(?:throw\s+(?:lantern::)?(?:core::)?(?:Error|PlacedError)|(?:\w+::)*(?:fail|fail_at|raise_at|refuse(?!_trees)\w*|require|raise|complain\w*|complaints\.push_back|obstacle|stuck|deprecated|nodiscard)"
+                  r"|static_assert|lt_fail|LANTERN_TOLD|throw\s+Unknown)\s*\(|\bdraft\s*<<")
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
 
@@ -61,8 +61,11 @@ def all_messages(root):
             text = file.read_text(encoding="utf-8")
             code = re.sub(r"(?m)(^|\s)//[^\n]*", lambda m: m.group(1) + " " * (len(m.group()) - len(m.group(1))), text)
             for call in CALL.finditer(code):
-                body = argument_list(code, call.end() - 1)
-                if "R\"" in body:
+                if code[call.end() - 1] == "(":
+                    body = argument_list(code, call.end() - 1)
+                else:  # what is written to a stream
+                    body = code[call.start():code.index(";", call.start())]
+                if re.search(r'\bR"', body):  # the text of a program
                     continue
                 parts, last = [], None
                 for literal in LITERAL.finditer(body):
@@ -73,7 +76,7 @@ def all_messages(root):
                     last = literal.end()
                 message = re.sub(r"\{[^}]*\}", "...", "...".join(parts)).replace("\\n", " ").replace('\\"', '"').replace("\\\\", "\\")
                 is_code = "_message()" in message  # a message that generated code puts together
-                if len(re.findall(r"[A-Za-z]{2,}", message)) >= 2 and not is_code:
+                if len(re.findall(r"[A-Za-z]{2,}", message)) >= (4 if "draft" in call.group() else 2) and not is_code:
                     found.append((str(file.relative_to(root)), code.count("\n", 0, call.start()) + 1, message))
     return found
 
