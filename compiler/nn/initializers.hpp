@@ -14,8 +14,7 @@
 
 namespace lantern::nn {
 
-/// Where initialisers take random numbers from: one generator, seeded once, gives the same model each time.
-using Generator = std::mt19937_64;
+using Generator = std::mt19937_64;  ///< where initialisers take random numbers from
 
 namespace detail {
 
@@ -42,8 +41,7 @@ Fans fans(const TensorValue<T>& t) {
 
 }  // namespace detail
 
-/// Every element is the value, rounded to T.
-template <class T>
+template <class T>  ///< every element is the value, rounded to T
 void constant(TensorValue<T>& t, double value) {
   std::fill(t.data.begin(), t.data.end(), static_cast<T>(value));
 }

@@ -72,10 +72,13 @@ def entries_of(header, root):
     """What a header declares in its namespaces, but for namespace detail."""
     lines = header.read_text(encoding="utf-8").split("\n")
     found, spaces, doc, inherited, text, begin = [], [], [], [], "", 0
-    depth_inside, members, continued, trailing = 0, [], False, []
+    depth_inside, members, continued = 0, [], False
+    beside = ""  # what `///<` says on a line of the declaration
 
     def add(kind_of_body):
-        nonlocal doc, text
+        nonlocal doc, text, beside
+        doc = doc + ([beside[0].upper() + beside[1:]] if beside else [])
+        beside = ""
         name = declared_name(text)
         hidden = any(s not in PUBLIC for s in spaces)
         if name and not hidden:
@@ -116,6 +119,8 @@ def entries_of(header, root):
             code = line
         if depth_inside > 0:
             members.append(raw)
+        elif note:
+            beside = note
         at = 0
         while at < len(code):
             c = code[at]
@@ -157,8 +162,6 @@ def entries_of(header, root):
             elif c == ";":
                 if text.count("(") <= text.count(")"):
                     kept = doc or inherited
-                    if note:
-                        doc = doc + [note]
                     add(False)
                     inherited = kept
                 else:
