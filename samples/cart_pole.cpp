@@ -40,6 +40,7 @@ constexpr int64_t point_size = 5, force = 4, points = 2 * intervals + 1, unknown
 template <class T>
 using State = std::array<T, 4>;
 
+// [motion]
 /// The equations of motion, for numbers and for Reps.
 template <class T>
 State<T> rates(const State<T>& s, const T& push) {
@@ -49,9 +50,11 @@ State<T> rates(const State<T>& s, const T& push) {
   return {s[2], s[3], (pull + push + bob * gravity * c * d) / all,
           -1.0 * (pull * c + push * c + (cart + bob) * gravity * d) / (pole * all)};
 }
+// [/motion]
 
 State<D> four(A z, I at) { return {z[at], z[at + 1], z[at + 2], z[at + 3]}; }
 
+// [cost]
 /// The integral of the squared force.
 D cost(A z) {
   return FOR(0, intervals, D(0.0), [&](I k, D sum) {
@@ -60,6 +63,8 @@ D cost(A z) {
     return sum + width / 6 * (a * a + 4.0 * m * m + b * b);
   });
 }
+// [/cost]
+// [missing]
 /// What is missing: at the start and the end, in the middle and at the end of each interval.
 A missing(A z) {
   const State<D> first = four(z, 0), last = four(z, unknowns - point_size);
@@ -78,6 +83,8 @@ A missing(A z) {
     return lack;
   });
 }
+// [/missing]
+// [problem]
 auto problem() { return solvers::problem(cost).equal_zero(missing); }
 using Pattern = solvers::KktSparsityOf<I, Rep<Array<int64_t>>>;
 /// `most`: how far each unknown may be from 0.
@@ -86,6 +93,7 @@ auto swing_up(A start, A most, Pattern pattern) {
                                  {.iterations = 300, .barrier = 10}, start);
 }
 LANTERN_FUNCTION(path_of_least_force, swing_up)
+// [/problem]
 
 namespace {
 
@@ -150,6 +158,7 @@ int run(const Training& options, const std::filesystem::path& picture) {
     z[place(point) + 1] = pi * double(point) / (2 * intervals);
     z[place(point) + 3] = pi / duration;
   }
+  // [solve]
   const auto pattern = solvers::kkt_sparsity(problem())(z);
   fmt::print("{} unknowns and {} equations: {} entries by {} passes, {} next to the diagonal\n", unknowns,
              pattern.hessian.rows - unknowns, pattern.hessian.column.size(),
@@ -158,6 +167,7 @@ int run(const Training& options, const std::filesystem::path& picture) {
   for (int64_t point = 0; point < points; ++point)
     most[place(point)] = half_track, most[place(point) + force] = most_force;
   const auto found = path_of_least_force(z, most, pattern);
+  // [/solve]
   double track = 0, push = 0;
   LossCurve forces;
   for (int64_t point = 0; point < points; ++point) {

@@ -31,6 +31,7 @@ using Vector = std::vector<double>;
 constexpr int64_t side = 64, steps = 150;
 constexpr double noise = 0.01, smoothness = 1e-3;
 
+// [stencil]
 /// The temperatures of a plate of size x size cells after a little while. Nothing flows through its edges.
 A warmed(A u, I size) {
   const auto flow = [&](D here, D there) {
@@ -51,6 +52,8 @@ A after(A u, I size, I count, LoopOptions options) {
   return FOR(0, count, u, [&](I, A now) { return warmed(now, size); }, options);
 }
 
+// [/stencil]
+// [objective]
 /// What is missed of the measurement, and how rough the start is.
 D objective(A start, A seen, I size, I count, LoopOptions options) {
   const A missed = after(start, size, count, options) - seen;
@@ -63,17 +66,24 @@ D objective(A start, A seen, I size, I count, LoopOptions options) {
   });
   return 0.5 * dot(missed, missed) + 0.5 * smoothness * rough;
 }
+// [/objective]
+// [bounded]
 D freely(A start, A seen) { return objective(start, seen, side, steps, {}); }
 D bounded(A start, A seen) { return objective(start, seen, side, steps, {.checkpoints = 12}); }
+// [/bounded]
 D small(A start, A seen) { return objective(start, seen, 5, 6, {.checkpoints = 2}); }
 
+// [functions]
 LANTERN_FUNCTION(later, [](A start) { return after(start, side, steps, {}); })
 LANTERN_FUNCTION(gradient, value_and_grad<0>(freely))
 LANTERN_FUNCTION(bounded_gradient, value_and_grad<0>(bounded))
+// [/functions]
+// [recovered]
 constexpr int iterations_in_an_epoch = 50, usual_epochs = 6;
 auto recovered(A start, A seen) {
   return solvers::lbfgs(bounded, {.tolerance = 1e-4, .iterations = iterations_in_an_epoch}, start, seen);
 }
+// [/recovered]
 
 namespace {
 

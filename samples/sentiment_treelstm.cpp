@@ -18,12 +18,14 @@
 #include "treelstm_data.hpp"
 #include "treelstm_model.hpp"
 
+// [functions]
 LANTERN_FUNCTION(step_f32, treelstm::training_step<float>)
 LANTERN_FUNCTION(scores_f32, treelstm::classify<float>)
 LANTERN_FUNCTION(step_f64, treelstm::training_step<double>)
 LANTERN_FUNCTION(scores_f64, treelstm::classify<double>)
 LANTERN_FUNCTION(batch_step_f32, treelstm::batch_step<float>)
 LANTERN_FUNCTION(batch_step_f64, treelstm::batch_step<double>)
+// [/functions]
 
 namespace {
 
@@ -57,6 +59,7 @@ std::vector<double> train(Model<E>& model, const Data& data, const Options& opti
     Progress progress(fmt::format("epoch {}", epoch), (order.size() + options.batch - 1) / options.batch);
     double sum = 0, done = 0;
     const auto start = Clock::now();
+    // [train]
     for (std::size_t from = 0; from < order.size(); from += options.batch) {
       nn::UniqueRows words;  // of the trees of this step
       std::vector<LabelledTree> trees;
@@ -70,6 +73,7 @@ std::vector<double> train(Model<E>& model, const Data& data, const Options& opti
       done += static_cast<double>(trees.size());
       progress.step(fmt::format("loss {:.3f}", sum / done));
     }
+    // [/train]
     progress.clear();
     losses.push_back(sum / done);
     curve.add(epoch, losses.back());

@@ -10,6 +10,7 @@ namespace treelstm {
 
 using namespace lantern;
 
+// [model]
 /// S is Rep<float> or Rep<double> in the program, float or double outside. The gates of a cell lie one after
 /// the other in what a layer gives: n input, n output, n update, and of inner nodes n to forget the left and
 /// n to forget the right child's cell.
@@ -21,6 +22,7 @@ struct Model {
   nn::Linear<S> scores;  ///< n -> classes
 };
 
+// [/model]
 struct Sizes {
   std::int64_t words, embedding, hidden, classes;
 };
@@ -59,6 +61,7 @@ struct State {
   Vector<E> hidden, cell;
 };
 
+// [fold]
 /// Folds a tree, or every tree of a batch. All rows of the embedding go through the leaves' layer at once: a step has
 /// those of the words in its trees alone (nn::with_rows).
 template <class E, class Trees, class... Options>
@@ -87,6 +90,7 @@ auto fold(const Model<Rep<E>>& model, const Trees& trees, const Options&... opti
   };
   return TREE(State<E>{0.0, zero, zero}, trees, combine, options...);
 }
+// [/fold]
 
 /// Cross-entropy summed over the nodes.
 template <class E>
@@ -109,6 +113,7 @@ Rep<E> batch_loss(const Model<Rep<E>>& model, const Sentences& sentences, const 
   return sum(std::get<0>(fold<E>(model, sentences, options)));
 }
 
+// [step]
 /// The value of a loss, and the model and what Adagrad keeps after a step along its gradient.
 template <class E, class Loss>
 std::tuple<Rep<E>, Model<Rep<E>>, Adagrad<Rep<E>>> step_of(const Loss& of_model, const Model<Rep<E>>& model,
@@ -128,6 +133,7 @@ std::tuple<Rep<E>, Model<Rep<E>>, Adagrad<Rep<E>>> training_step(const Model<Rep
   return step_of<E>(of_model, model, state, rate);
 }
 
+// [/step]
 /// Of a batch.
 template <class E, bool by_level = true>
 std::tuple<Rep<E>, Model<Rep<E>>, Adagrad<Rep<E>>> batch_step(const Model<Rep<E>>& model,

@@ -1,19 +1,20 @@
 # cmake -DROOT=... -DPROGRAM=... -DLANTERNC=... -P readme.cmake
 #
 # What README.md and docs/*.md show is true. In both:
-#   each ```cpp block stands word for word in a program of samples/;
-#   each link to a file of this repository leads to one.
+#   each ```cpp block stands word for word in a program of samples/ or tests/docs, whatever its indentation; there is no other C++;
+#   each link to a file of this repository leads to one; tools/docs makes reference/, and checks links to it.
 # In docs/coming_from.md each name in the last column is one of a header.
 # In README.md also:
 #   the ```text block that starts with the first line PROGRAM prints is all of its output;
 #   each ```c block is part of what LANTERNC --emit=c makes of samples/quickstart.cpp.
 cmake_minimum_required(VERSION 3.25)
-file(GLOB samples "${ROOT}/samples/*.cpp")
+file(GLOB samples "${ROOT}/samples/*.cpp" "${ROOT}/tests/docs/*.cpp")
 set(sources "")
 foreach(sample ${samples})
   file(READ "${sample}" source)
   string(APPEND sources "${source}")
 endforeach()
+string(REGEX REPLACE "\n +" "\n" sources "${sources}")
 execute_process(COMMAND "${PROGRAM}" OUTPUT_VARIABLE output RESULT_VARIABLE status)
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "${PROGRAM}: ${status}")
@@ -39,6 +40,9 @@ function(check_blocks page language text place)
     string(SUBSTRING "${rest}" ${begin} -1 rest)
     string(FIND "${rest}" "${fence}" end)
     string(SUBSTRING "${rest}" 0 ${end} block)
+    if(language STREQUAL "cpp")
+      string(REGEX REPLACE "\n +" "\n" block "${block}")
+    endif()
     string(FIND "${text}" "${block}" found)
     if(found EQUAL -1)
       message(FATAL_ERROR "this code of ${page} is not in ${place}:\n${block}")
@@ -52,13 +56,16 @@ check_blocks("${ROOT}/README.md" c "${emitted}" "what lanternc emits for samples
 if(count EQUAL 0)
   message(FATAL_ERROR "README.md has no ${fence}c block")
 endif()
-file(GLOB pages "${ROOT}/docs/*.md")
+file(GLOB_RECURSE pages "${ROOT}/docs/*.md")
 set(all 0)
 foreach(page "${ROOT}/README.md" "${ROOT}/CONTRIBUTING.md" ${pages})
-  check_blocks("${page}" cpp "${sources}" "samples/*.cpp")
+  check_blocks("${page}" cpp "${sources}" "samples/*.cpp or tests/docs/*.cpp")
   math(EXPR all "${all} + ${count}")
   get_filename_component(folder "${page}" DIRECTORY)
   file(READ "${page}" text)
+  if(text MATCHES "${fence}c\\+\\+")
+    message(FATAL_ERROR "${page} has C++ in a block of another language than cpp")
+  endif()
   # Brackets separate lists in CMake.
   string(REPLACE "[" "<" text "${text}")
   string(REPLACE "]" ">" text "${text}")
@@ -66,7 +73,7 @@ foreach(page "${ROOT}/README.md" "${ROOT}/CONTRIBUTING.md" ${pages})
   string(REGEX MATCHALL ">\\([^()# ]+\\.(md|cpp|hpp)[^() ]*\\)" links "${text}")
   foreach(link ${links})
     string(REGEX REPLACE "^>\\(([^()#]+).*\\)$" "\\1" file "${link}")
-    if(NOT file MATCHES "^https?:" AND NOT EXISTS "${folder}/${file}")
+    if(NOT file MATCHES "^(https?:|reference/)" AND NOT EXISTS "${folder}/${file}")
       message(FATAL_ERROR "${page} links to ${file}, which is no file")
     endif()
   endforeach()

@@ -6,7 +6,7 @@
 
 namespace lantern::nn {
 
-struct CtcOptions {
+struct CtcOptions {  ///< of connectionist temporal classification; the defaults are PyTorch's
   Reduction reduction =
       Reduction::mean;  ///< mean: of each loss divided by its number of labels, over the batch
   std::int64_t blank = 0;

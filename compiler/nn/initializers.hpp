@@ -14,7 +14,7 @@
 
 namespace lantern::nn {
 
-using Generator = std::mt19937_64;
+using Generator = std::mt19937_64;  ///< where initialisers take random numbers from
 
 namespace detail {
 
@@ -41,7 +41,7 @@ Fans fans(const TensorValue<T>& t) {
 
 }  // namespace detail
 
-template <class T>
+template <class T>  ///< every element is the value, rounded to T
 void constant(TensorValue<T>& t, double value) {
   std::fill(t.data.begin(), t.data.end(), static_cast<T>(value));
 }

@@ -9,7 +9,7 @@
 
 namespace lantern::nn {
 
-enum class Reduction : std::uint8_t {
+enum class Reduction : std::uint8_t {  ///< how a loss is made of the losses of elements
   mean,  ///< over elements; of labels, over those that count
   sum,
 };
@@ -92,7 +92,7 @@ auto binary_cross_entropy(const Rep<X>& logits, const Rep<Y>& y, Reduction how =
   return detail::reduced(detail::Values<X>(softplus(x) - x * target), how);
 }
 
-struct LabelOptions {
+struct LabelOptions {  ///< of losses of labels
   Reduction reduction = Reduction::mean;
   double label_smoothing =
       0;  ///< of each target so much is shared out over all classes (Szegedy et al. 2016)

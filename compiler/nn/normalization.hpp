@@ -18,7 +18,7 @@ struct RunningStatistics {
   }
 };
 
-struct BatchNormOptions {
+struct BatchNormOptions {  ///< of batch normalisation; the defaults are PyTorch's
   double epsilon = 1e-5;
   double momentum = 0.1;  ///< the weight of a batch in the running statistics
 };

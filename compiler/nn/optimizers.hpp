@@ -188,11 +188,11 @@ std::pair<P, AdamState<P>> adam(P p, P gradient, AdamState<P> s, const AdamOptio
 }
 }  // namespace detail
 
-template <class P>
+template <class P>  ///< {p', state'} after a step along the gradient: AdamOptions has the formulas
 std::pair<P, AdamState<P>> adam(P p, P gradient, AdamState<P> s, const AdamOptions& o = {}) {
   return detail::adam(std::move(p), std::move(gradient), std::move(s), o, false);
 }
-template <class P>
+template <class P>  ///< the same, with weights that decay by themselves
 std::pair<P, AdamState<P>> adamw(P p, P gradient, AdamState<P> s, const AdamWOptions& o = {}) {
   return detail::adam(std::move(p), std::move(gradient), std::move(s),
                       {o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay}, true);

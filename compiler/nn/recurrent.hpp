@@ -13,7 +13,7 @@
 
 namespace lantern::nn {
 
-enum class Gates : std::uint8_t { tanh, relu, lstm, gru };
+enum class Gates : std::uint8_t { tanh, relu, lstm, gru };  ///< which equations a recurrent layer has
 
 /// What training drops between layers: each number of the outputs of a layer that another one reads, with
 /// this probability; the others are divided by 1 - rate. A step has a key of its own.
@@ -254,12 +254,12 @@ struct Recurrent {
 };
 
 template <class S, std::size_t layers = 1, bool both_ways = false>
-using RNN = Recurrent<S, Gates::tanh, layers, both_ways>;
+using RNN = Recurrent<S, Gates::tanh, layers, both_ways>;  ///< with tanh (Elman 1990); Recurrent says the rest
 template <class S, std::size_t layers = 1, bool both_ways = false>
-using ReluRNN = Recurrent<S, Gates::relu, layers, both_ways>;
+using ReluRNN = Recurrent<S, Gates::relu, layers, both_ways>;  ///< with relu
 template <class S, std::size_t layers = 1, bool both_ways = false>
-using LSTM = Recurrent<S, Gates::lstm, layers, both_ways>;
+using LSTM = Recurrent<S, Gates::lstm, layers, both_ways>;  ///< Hochreiter and Schmidhuber 1997
 template <class S, std::size_t layers = 1, bool both_ways = false>
-using GRU = Recurrent<S, Gates::gru, layers, both_ways>;
+using GRU = Recurrent<S, Gates::gru, layers, both_ways>;  ///< Cho et al. 2014
 
 }  // namespace lantern::nn

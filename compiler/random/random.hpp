@@ -18,7 +18,7 @@
 
 namespace lantern::core::random {
 
-using Key = Rep<std::int64_t>;
+using Key = Rep<std::int64_t>;  ///< what draws depend on: equal keys give equal numbers
 
 namespace detail {
 /// Four words of 32 bits, as i64, of the block with this number. `domain` keeps draws, splits and folds separate.

@@ -15,7 +15,7 @@ namespace lantern::solvers {
 /// Which changes of the sign of g are events, in the direction of the integration.
 enum class Crossing { either, rising, falling };
 
-struct EventOptions {
+struct EventOptions {  ///< what counts as an event, and how many are kept
   Crossing crossing = Crossing::either;
   bool terminal = true;    ///< the first event ends the integration
   std::int64_t most = 16;  ///< events that are kept

@@ -178,15 +178,15 @@ auto operator==(const A& a, const B& b) {
   return (a.re == b.re) & (a.im == b.im);
 }
 
-template <detail::ComplexReps A>
+template <detail::ComplexReps A>  ///< the real part
 auto real(const A& z) {
   return z.re;
 }
-template <detail::ComplexReps A>
+template <detail::ComplexReps A>  ///< the imaginary part
 auto imag(const A& z) {
   return z.im;
 }
-template <detail::ComplexReps A>
+template <detail::ComplexReps A>  ///< the conjugate: the imaginary part with the other sign
 A conj(const A& z) {
   return {z.re, -z.im};
 }

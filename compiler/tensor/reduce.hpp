@@ -101,8 +101,8 @@ concept TruthTensor = detail::TensorLike<T> && std::same_as<detail::element_t<T>
 namespace detail {
 using core::TruthTensor;
 }
-LANTERN_REDUCTION(any_of, TruthTensor, bool, detail::any_of(t.datum(), over, true, loc))
-LANTERN_REDUCTION(all_of, TruthTensor, bool, detail::any_of(t.datum(), over, false, loc))
+LANTERN_REDUCTION(any_of, TruthTensor, bool, detail::any_of(t.datum(), over, true, loc))  ///< whether one holds
+LANTERN_REDUCTION(all_of, TruthTensor, bool, detail::any_of(t.datum(), over, false, loc))  ///< whether all hold
 /// How many of the bools hold.
 template <TruthTensor T>
 Rep<std::int64_t> count(const Rep<T>& t, std::source_location l = std::source_location::current()) {

@@ -110,7 +110,7 @@ class AnyTensor {
   core::data::KeptTensor tensor_;
 };
 
-using NamedTensors = std::map<std::string, AnyTensor>;
+using NamedTensors = std::map<std::string, AnyTensor>;  ///< as files of many have them
 
 /// A view of a tensor of any element type, for functions that write one: a parameter that a TensorValue, a
 /// TensorView (strided ones too) or an AnyTensor may be passed for. It must not outlive what it views.

@@ -15,10 +15,10 @@
 
 namespace lantern {
 
-template <class T>
+template <class T>  ///< what a table may hold
 concept CsvNumber = std::same_as<T, float> || std::same_as<T, double>;
 
-struct CsvOptions {
+struct CsvOptions {  ///< how a table of text is read and written
   /// Whether the first line names the columns. Not set: it does where one of its fields is neither empty nor
   /// a number, or where it is 0,1,2,... and numbers with fractions follow, as pandas writes tables without
   /// names; where whole numbers follow such a line, that is an error.
@@ -28,7 +28,7 @@ struct CsvOptions {
 };
 
 template <CsvNumber T>
-struct CsvTable {
+struct CsvTable {  ///< numbers, and the names of their columns
   TensorValue<T> values;             ///< [rows, columns]
   std::vector<std::string> columns;  ///< their names; none without a header
 };

@@ -11,7 +11,7 @@
 
 namespace lantern {
 
-struct NpyOptions {
+struct NpyOptions {  ///< how a .npy file is read
   /// What elements without a type are, which NumPy saves as '<V2' or '|V1': those of ml_dtypes, such as
   /// "bfloat16" or "float8_e4m3fn". Empty: such a file is an error.
   std::string raw = {};

@@ -21,7 +21,7 @@ NamedTensors load_npz(const std::filesystem::path& path, const NpyOptions& optio
 NamedTensors load_npz(std::span<const std::byte> bytes, const std::string& name = "npz",
                       const NpyOptions& options = {});
 
-struct NpzOptions {
+struct NpzOptions {  ///< how a .npz file is written
   bool deflate = false;  ///< compress the members
 };
 

@@ -13,7 +13,7 @@
 
 namespace lantern {
 
-struct Safetensors {
+struct Safetensors {  ///< what a .safetensors file holds
   NamedTensors tensors = {};
   std::map<std::string, std::string> metadata = {};  ///< the header's "__metadata__"
   std::map<std::string, std::string> dtypes = {};    ///< the file's, of tensors that were widened
