@@ -6,7 +6,7 @@
 #include <ranges>
 #include <unordered_set>
 
-#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/analysis/iterations.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/ir/clone.hpp"
 
@@ -238,8 +238,9 @@ void sparse_adjoints(ir::Module& module) {
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
     for (Op* loop : loops_in(*f)) {
-      if (ir::is_parallel(*loop)) continue;
-      for (Op* adjoint : adjoints_in(loop))
+      const std::vector<Op*> adjoints = adjoints_in(loop);
+      if (adjoints.empty() || is_doall(loop)) continue;
+      for (Op* adjoint : adjoints)
         if (Guard(loop, adjoint).run()) break;
     }
   }
