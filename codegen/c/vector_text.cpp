@@ -303,7 +303,40 @@ constexpr std::array truth_templates{
     if (i < n) p[at[i]] = x[i] != 0;
 }
 )c"},
+    // Of each lane a bit, as tapes hold them: eight bytes of 0 and 1 become the bits of the highest byte of a product.
+    Template{"pack", "", R"c(static inline $E lt_pack_$N($V x) {
+#if defined __clang__ && __clang_major__ >= 15
+#ifdef __cplusplus
+  typedef bool bits __attribute__((ext_vector_type($L)));
+#else
+  typedef _Bool bits __attribute__((ext_vector_type($L)));
+#endif
+  const bits all = __builtin_convertvector(x, bits);
+  $E packed = 0;
+  __builtin_memcpy(&packed, &all, sizeof packed);
+  return packed;
+#else
+  typedef unsigned char bytes __attribute__((vector_size($L)));
+  const bytes each = __builtin_convertvector(x & 1, bytes);
+  unsigned long long eight = 0;
+  __builtin_memcpy(&eight, &each, $L);
+  return ($E)(eight * 0x0102040810204080ULL >> 56);
+#endif
+}
+)c"},
+    Template{"unpack", "", R"c(static inline $V lt_unpack_$N($E packed) {
+  $V bit, all;
+  for (int i = 0; i < $L; ++i) bit[i] = (int64_t)1 << i;
+  for (int i = 0; i < $L; ++i) all[i] = packed;
+  return (all & bit) != 0;
+}
+)c"},
 };
+
+/// The unsigned integer that holds a bit for each lane.
+std::string bits_type(int lanes) {
+  return lanes <= 8 ? "unsigned char" : lanes <= 16 ? "unsigned short" : lanes <= 32 ? "unsigned" : "unsigned long long";
+}
 
 std::string replaced(std::string_view text, const std::string& v, const std::string& n, const std::string& e,
                      const std::string& lanes, const std::string& index, const std::string& mask) {
@@ -418,6 +451,13 @@ std::string every_so_many(int step, int lanes, const std::string& type, const st
 /// and of the widest there are.
 constexpr int common_register = 16, widest_register = 64;
 
+std::string packed_truths(int lanes) { return bits_type(lanes); }
+
+int taped_bytes(const ir::Type& type) {
+  if (!type.is_vector()) return lane_bytes(type.kind());
+  return type.kind() == Kind::boolean ? std::max(type.lanes() / 8, 1) : lane_bytes(type.kind()) * type.lanes();
+}
+
 int lane_bytes(Kind kind) { return kind == Kind::f32 || kind == Kind::i32 ? 4 : 8; }
 
 std::string Prelude::vector(Kind kind, int lanes) {
@@ -511,15 +551,34 @@ std::string Prelude::part_by_part(const std::string& what, const std::string& fu
          ") {\n" + in_parts(type, part, std::to_string(lanes / most), f, two) + "}\n";
 }
 
+/// Truth values of more lanes than a byte has bits: those of either half.
+std::string Prelude::packed_by_halves(const std::string& what, const std::string& function, int lanes) {
+  const int h = lanes / 2;
+  const std::string half = vector_function(what, Kind::boolean, h), type = vector(Kind::boolean, lanes),
+                    narrow = vector(Kind::boolean, h), bits = bits_type(lanes), middle = std::to_string(h);
+  const auto part = [&](int from) { return "__builtin_shufflevector(x, x, " + numbers(from, from + h) + ")"; };
+  if (what == "pack")
+    return "static inline " + bits + " " + function + "(" + type + " x) {\n  return (" + bits + ")(" + half + "(" + part(0) +
+           ") |\n    (" + bits + ")" + half + "(" + part(h) + ") << " + middle + ");\n}\n";
+  const auto of = [&](const std::string& x) { return half + "((" + bits_type(h) + ")" + x + ")"; };
+  return "static inline " + type + " " + function + "(" + bits + " packed) {\n  const " + narrow + " low = " + of("packed") +
+         ",\n    high = " + of("(packed >> " + middle + ")") + ";\n  return __builtin_shufflevector(low, high, " +
+         numbers(0, lanes) + ");\n}\n";
+}
+
 std::string Prelude::vector_function(const std::string& what, Kind kind, int lanes) {
   const std::string type = vector(kind, lanes), name = type.substr(3), index = vector(Kind::i64, lanes);
   if (kind == Kind::boolean)
     if (const auto t = std::ranges::find_if(truth_templates, [&](const Template& access) { return access.name == what; });
         t != truth_templates.end()) {
       const std::string truths = "boolx" + std::to_string(lanes), function = "lt_" + what + "_" + truths;
-      if (fresh(function))
-        add(Group::functions,
-            replaced(t->text, type, truths, target_->element(kind), std::to_string(lanes), index, index));
+      const bool bits = what == "pack" || what == "unpack";
+      if (!fresh(function)) return function;
+      if (bits && lanes > 8)
+        add(Group::functions, packed_by_halves(what, function, lanes));
+      else
+        add(Group::functions, replaced(t->text, type, truths, bits ? bits_type(lanes) : target_->element(kind),
+                                       std::to_string(lanes), index, index));
       return function;
     }
   const std::string full = "lt_" + what + "_" + name;
