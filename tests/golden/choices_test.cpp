@@ -149,6 +149,38 @@ TEST_CASE("index_set_splitting: shortest paths in place, forward and backward, r
   }
 }
 
+TEST_CASE("index_set_splitting: a loop with a tape, at the iteration that a comparison asks for", "[passes][choices]") {
+  /// Gauss-Seidel: all unknowns but the one that is solved for.
+  const auto sweeps = [](A a, A b, I n) {
+    A x = fill(D(0.0), n);
+    FOR(0, 3, [&](I) {
+      FOR(0, n, [&](I i) {
+        const D s = FOR(0, n, b[i], [&](I j, D r) {
+          IF(j != i, [&] { r -= a[i * n + j] * x[j]; });
+          return r;
+        });
+        x = x.set(i, s / a[i * n + i]);
+      });
+    });
+    return sum(x * x);
+  };
+  const auto gradient = grad<0, 1>(sweeps);
+  const auto [before, after] = test::around_pass("index_set_splitting", gradient);
+  CHECK(test::loops_in(after) == test::loops_in(before) + 2);  // one forward, and one backward
+  const auto in_loops = [](const std::string& text) { return count(text, "ne %"); };
+  CHECK(in_loops(before) == in_loops(after) + 2);
+  for (const std::int64_t n : {1, 2, 5, 20}) {
+    std::vector<double> a = numbers(static_cast<std::size_t>(n * n), 0, 1);
+    for (std::int64_t i = 0; i < n; ++i) a[static_cast<std::size_t>(i * n + i)] += static_cast<double>(n);
+    const std::vector<double> b = numbers(static_cast<std::size_t>(n), -1, 1);
+    const auto [da, db] = eager(gradient)(a, b, n);
+    for (const auto& options : {with(0), with(1), with(3)}) {
+      const auto [got_a, got_b] = compile(gradient, options)(a, b, n);
+      same(got_a, da), same(got_b, db);
+    }
+  }
+}
+
 TEST_CASE("tapes: a comparison in lanes is a bit on the tape", "[tape][choices]") {
   const auto compiled = compile(grad<0>(shortest), with(3));
   const std::string text = compiled.source("cpp");

@@ -20,11 +20,47 @@ constexpr std::size_t longest = 100;  ///< operations of a body, of which there 
 bool is_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 
 bool is_splittable(const Op* loop) {
-  if (loop->integer != 0 || loop->blocks[0]->ops.size() > 3 || loop->blocks[1]->ops.size() > longest || !counter_of(loop))
+  if (loop->integer != 0 || loop->blocks[0]->ops.size() > 3 || !counter_of(loop))
     return false;
-  return std::ranges::all_of(loop->blocks[1]->ops, [](const Op* op) {
-    return op->blocks.empty() && (is_tape(*op) || op->is(Opcode::yield_) || ir::info(op->code).effect == ir::Effect::none);
+  std::size_t size = 0;
+  bool simple = true;
+  ir::walk(loop->blocks[1], [&](const Op* op) {
+    ++size;
+    simple &= op->is(Opcode::branch_) || op->is(Opcode::yield_) || (is_tape(*op) && op->parent == loop->blocks[1]) ||
+              (op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none);
   });
+  return simple && size <= longest;
+}
+
+bool has_branch(const Op* loop) {
+  return std::ranges::any_of(loop->blocks[1]->ops, [](const Op* op) { return op->is(Opcode::branch_); });
+}
+
+/// An iteration, by the loop's counter, and what asks for it: true, or false, there and nowhere else.
+struct Point {
+  IndexForm at;
+  const Op* comparison = nullptr;
+};
+
+bool is_met(const Op* loop, const Counter& counter, const IndexForm& point) {
+  return never_negative(point - counter.first, *loop) && never_negative(counter.last - point, *loop);
+}
+
+/// A comparison by which one iteration is not as the others are: if (j != i).
+std::optional<Point> compared(const Op* loop) {
+  const Counter counter = *counter_of(loop);
+  const Block* const body = loop->blocks[1];
+  const Uses uses(loop);
+  for (const Op* op : body->ops) {
+    if ((!op->is(Opcode::eq_) && !op->is(Opcode::ne_)) || !(op->operands[0]->type == ir::I64)) continue;
+    if (std::ranges::none_of(uses.of(op->result()), [](const ir::Use& use) { return use.op->is(Opcode::branch_); })) continue;
+    const auto s = (index_form(op->operands[0]) - index_form(op->operands[1])).split(counter.index);
+    const auto factor = s ? s->coefficient.number() : std::nullopt;
+    if (!factor || (*factor != 1 && *factor != -1) || !made_outside(s->rest, body)) continue;
+    const IndexForm at = *factor == 1 ? IndexForm() - s->rest : s->rest;
+    if (is_met(loop, counter, at)) return Point{at, op};
+  }
+  return {};
 }
 
 /// What numbers the iterations of a loop, from 0, in terms of the parameter that counts: parameter - `first`.
@@ -105,13 +141,10 @@ class Coincidence {
     for (std::size_t d = 1; d <= rank(fixed); ++d) {
       const IndexForm gap = index_form(fixed.operands[d]) - index_form(moving.operands[d]);
       const auto s = gap.split(counter_.index);
-      if (s && s->coefficient.number() == -1 && made_outside(s->rest, body_) && is_met(s->rest)) return s->rest;
+      if (s && s->coefficient.number() == -1 && made_outside(s->rest, body_) && is_met(loop_, counter_, s->rest))
+        return s->rest;
     }
     return {};
-  }
-
-  bool is_met(const IndexForm& point) const {
-    return never_negative(point - counter_.first, *loop_) && never_negative(counter_.last - point, *loop_);
   }
 
   /// With distance n q + (counter - at), where n is no less than the number of iterations: zero in iteration `at` alone.
@@ -138,7 +171,8 @@ class Coincidence {
 /// A loop in three: before an iteration, that one, and after it.
 class Split {
  public:
-  Split(ir::Module& module, Op* loop, const IndexForm& at) : module_(module), loop_(loop), counter_(*counter_of(loop)), at_(at) {}
+  Split(ir::Module& module, Op* loop, const Point& point)
+      : module_(module), loop_(loop), counter_(*counter_of(loop)), point_(point) {}
 
   /// `tapes`: of each tape one for each part, the iterations in rising order, whichever way the loop counts.
   void run(const std::map<std::int64_t, std::array<std::int64_t, 3>>& tapes) {
@@ -146,7 +180,7 @@ class Split {
     b.loc = loop_->loc;
     index_ = counter_.index->index;
     const bool up = counter_.step > 0;
-    Value* const at = written(b, at_);
+    Value* const at = written(b, point_.at);
     Value* const next = b.emit(Opcode::add_, {at, b.integer(1)});
     std::vector<Value*> state = loop_->operands;
     state = up ? part(b, state, at, nullptr, tapes, 0) : part(b, state, nullptr, at, tapes, 2);
@@ -209,6 +243,10 @@ class Split {
         for (Value* v : op->operands) next.push_back(ir::renamed(names, v));
         continue;
       }
+      if (op == point_.comparison) {
+        names[op->result()] = b.boolean(op->is(Opcode::eq_) == (which == 1));
+        continue;
+      }
       Op* const copy = ir::clone(b, *op, names);
       if (is_tape(*op)) copy->integer = tapes.at(op->integer)[which];
     }
@@ -218,7 +256,7 @@ class Split {
   ir::Module& module_;
   Op* loop_;
   Counter counter_;
-  IndexForm at_;
+  Point point_;
   std::size_t index_ = 0;
 };
 
@@ -236,28 +274,32 @@ class Splitting {
     bool any = false;
     for (Op* loop : loops_in(function_)) {
       if (!splittable_.contains(loop)) continue;
-      const auto at = Coincidence(loop).find();
-      if (at) any |= split(loop, *at);
+      if (!has_branch(loop)) {
+        if (const auto at = Coincidence(loop).find()) any |= split(loop, {*at});
+      } else if (!tapes_in(loop).empty()) {  // others are split where their tensors are gathered
+        if (const auto point = compared(loop)) any |= split(loop, *point);
+      }
     }
     return any;
   }
 
  private:
-  bool split(Op* loop, const IndexForm& at) {
+  bool split(Op* loop, const Point& point) {
     const std::set<std::int64_t> tapes = tapes_in(loop);
-    std::vector<std::pair<Op*, IndexForm>> both{{loop, at}};
+    std::vector<std::pair<Op*, Point>> both{{loop, point}};
     if (!tapes.empty()) {
       Op* const other = partner(loop, tapes);
-      const auto there = other ? translated(at, loop, other) : std::nullopt;
+      const auto there = other ? translated(point.at, loop, other) : std::nullopt;
       if (!there) return false;
-      both.push_back({other, *there});
+      const auto asked = compared(other);
+      if (asked && !(asked->at == *there)) return false;
+      both.push_back({other, {*there, asked ? asked->comparison : nullptr}});
     }
     std::map<std::int64_t, std::array<std::int64_t, 3>> parts;
     for (const std::int64_t tape : tapes) parts[tape] = {tape, module_.new_tape(), module_.new_tape()};
-    for (auto& [one, point] : both) {
-      remark("index_set_splitting", one->loc,
-             "is split at the iteration that meets an element which all of its iterations access");
-      Split(module_, one, point).run(parts);
+    for (const auto& [one, where] : both) {
+      remark("index_set_splitting", one->loc, "is split at the iteration that is not as the others are");
+      Split(module_, one, where).run(parts);
       splittable_.erase(one);
     }
     return true;

@@ -9,6 +9,8 @@
 //
 //   for (j = 0; j < k; ++j) ...        a[k] ...        for (j = k + 1; j < n; ++j) ...
 //
+// A loop with a tape is split in the same way where a comparison asks for one iteration: if (j != i) s += a[i * n + j] * x[j].
+//
 // Requires: an innermost loop that counts up or down, no other dependence between its iterations, and an iteration k that
 // certainly is in its range. Ensures: the same iterations in the same order. A loop that pops what another one pushes
 // is split where that one is, and each part has tapes of its own. (Griebl, Feautrier and Lengauer, "Index set splitting",
