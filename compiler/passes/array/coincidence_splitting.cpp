@@ -107,7 +107,7 @@ class Coincidence {
       const bool sums = op->is(Opcode::add_at_) && op->loc.part == ir::Part::backward;
       if (!sums && !op->is(Opcode::get_)) return false;
       for (const Op* other : fixed)
-        if (other != op && may_conflict(*op, *other) && !are_same_or_apart(*op, *other)) return false;
+        if (other != op && may_conflict(*op, *other) && !are_same_or_disjoint(*op, *other)) return false;
       for (const Op* other : moving)
         if (const auto point = meeting(*op, *other); point && may_conflict(*op, *other)) {
           if (at_ && !(*at_ == *point)) return false;
@@ -130,7 +130,7 @@ class Coincidence {
       if (!made_outside(index_form(op.operands[d]), body_)) return false;
     return true;
   }
-  bool are_same_or_apart(const Op& a, const Op& b) const {
+  bool are_same_or_disjoint(const Op& a, const Op& b) const {
     bool same = true;
     for (std::size_t d = 1; d <= rank(a); ++d) same &= index_form(a.operands[d]) == index_form(b.operands[d]);
     return same ? a.is(Opcode::add_at_) && b.is(Opcode::add_at_) : no_alias(a, b);
