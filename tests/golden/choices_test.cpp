@@ -149,6 +149,30 @@ TEST_CASE("index_set_splitting: shortest paths in place, forward and backward, r
   }
 }
 
+TEST_CASE("index_set_splitting: loops that count from other numbers, and what surrounds them", "[passes][choices]") {
+  // Paths by some nodes alone, twice, with a factor between the rounds.
+  const auto some = [](A lengths, I n) {
+    A d = lengths;
+    FOR(0, 2, [&](I) {
+      FOR(2, n, [&](I k) {
+        FOR(1, n - 1, [&](I i) {
+          FOR(1, n, [&](I j) { d = d.set(i * n + j, max(d[i * n + j], 0.9 * d[i * n + k] * d[k * n + j])); });
+        });
+      });
+      d = 1.1 * d;
+    });
+    return sum(d * d);
+  };
+  const auto [before, after] = test::around_pass("index_set_splitting", grad<0>(some));
+  CHECK(test::loops_in(after) == test::loops_in(before) + 2);
+  for (const std::int64_t n : {3, 4, 9, 21}) {
+    const std::vector<double> lengths = numbers(static_cast<std::size_t>(n * n), 0.5, 1.4);
+    const std::vector<double> expected = eager(grad<0>(some))(lengths, n);
+    for (const auto& options : {with(0), with(1), with(3), with(3, {"index_set_splitting"})})
+      same(compile(grad<0>(some), options)(lengths, n), expected);
+  }
+}
+
 TEST_CASE("index_set_splitting: a loop with a tape, at the iteration that a comparison asks for", "[passes][choices]") {
   /// Gauss-Seidel: all unknowns but the one that is solved for.
   const auto sweeps = [](A a, A b, I n) {

@@ -63,17 +63,6 @@ std::optional<Point> compared(const Op* loop) {
   return {};
 }
 
-/// What numbers the iterations of a loop, from 0, in terms of the parameter that counts: parameter - `first`.
-struct Numbering {
-  const Value* parameter = nullptr;
-  IndexForm first;
-};
-std::optional<Numbering> numbering(const Op* loop) {
-  const auto counter = counter_of(loop);
-  if (!counter) return {};
-  return Numbering{counter->index, counter->first};
-}
-
 /// Loops around an operation, outer ones first.
 std::vector<const Op*> loops_around(const Op* op) {
   std::vector<const Op*> all;
@@ -330,25 +319,29 @@ class Splitting {
   }
 
   /// The iteration of the other loop that takes what this iteration puts on tapes. Of both nests, loops at the same depth are
-  /// the same loop, forward and backward.
+  /// the same loop, forward and backward: one counts up from `first`, the other down, in whose body its parameter is one more
+  /// than what numbers the iterations from 0.
   static std::optional<IndexForm> translated(const IndexForm& at, const Op* loop, const Op* other) {
     auto here = loops_around(loop), there = loops_around(other);
     if (here.size() != there.size()) return {};
-    // The numbers of this loop's iterations, and of those around.
-    const auto mine = numbering(loop), its = numbering(other);
-    if (!mine || !its) return {};
-    IndexForm f = at - mine->first;
-    for (std::size_t k = here.size(); k-- > 0;) {
-      const auto from = numbering(here[k]), to = numbering(there[k]);
+    here.push_back(loop), there.push_back(other);
+    const bool pushes = std::ranges::any_of(loop->blocks[1]->ops, [](const Op* op) { return op->is(Opcode::push_); });
+    IndexForm f = at;
+    for (std::size_t k = 0; k < here.size(); ++k) {
       if (here[k] == there[k]) continue;
-      if (!from || !to || !f.split(Unknown(from->parameter))) return {};
-      f = f.with(Unknown(from->parameter), IndexForm::of(to->parameter) - to->first + from->first);
+      const auto from = counter_of(here[k]), to = counter_of(there[k]);
+      if (!from || !to || from->step != (pushes ? 1 : -1) || to->step != -from->step) return {};
+      if (here[k] == loop) {
+        f = f - from->first + to->first;
+      } else {
+        if (!f.split(Unknown(from->index))) return {};
+        f = f.with(Unknown(from->index), IndexForm::of(to->index) - to->first + from->first);
+      }
     }
-    f = f + its->first;
+    const Counter counter = *counter_of(other);
     for (const Unknown& u : f.unknowns())
       if (!ir::visible_from(u.value, other->parent)) return {};
-    const auto counter = counter_of(other);
-    if (!never_negative(f - counter->first, *other) || !never_negative(counter->last - f, *other)) return {};
+    if (!is_met(other, counter, f)) return {};
     return f;
   }
 
