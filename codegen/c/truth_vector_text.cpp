@@ -26,7 +26,8 @@ constexpr std::array templates{
   return x;
 }
 )c"},
-    VectorTemplate{"store_strided", "", R"c(static inline void lt_store_strided_$N($E* p, int64_t stride, $V x) {
+    VectorTemplate{"store_strided", "",
+                   R"c(static inline void lt_store_strided_$N($E* p, int64_t stride, $V x) {
   for (int i = 0; i < $L; ++i) p[i * stride] = x[i] != 0;
 }
 )c"},
@@ -52,14 +53,14 @@ constexpr std::array templates{
 }
 )c"},
     VectorTemplate{"load_strided_some", "",
-             R"c(static inline $V lt_load_strided_some_$N(const $E* p, int64_t stride, int64_t n) {
+                   R"c(static inline $V lt_load_strided_some_$N(const $E* p, int64_t stride, int64_t n) {
   $V x = {0};
   for (int i = 0; i < $L; ++i) x[i] = i < n ? -(int64_t)p[i * stride] : 0;
   return x;
 }
 )c"},
     VectorTemplate{"store_strided_some", "",
-             R"c(static inline void lt_store_strided_some_$N($E* p, int64_t stride, $V x, int64_t n) {
+                   R"c(static inline void lt_store_strided_some_$N($E* p, int64_t stride, $V x, int64_t n) {
   for (int i = 0; i < $L; ++i)
     if (i < n) p[i * stride] = x[i] != 0;
 }
@@ -70,12 +71,14 @@ constexpr std::array templates{
   return x;
 }
 )c"},
-    VectorTemplate{"scatter_some", "", R"c(static inline void lt_scatter_some_$N($E* p, $I at, $V x, int64_t n) {
+    VectorTemplate{"scatter_some", "",
+                   R"c(static inline void lt_scatter_some_$N($E* p, $I at, $V x, int64_t n) {
   for (int i = 0; i < $L; ++i)
     if (i < n) p[at[i]] = x[i] != 0;
 }
 )c"},
-    // Of each lane a bit, as tapes hold them: eight bytes of 0 and 1 become the bits of the highest byte of a product.
+    // Of each lane a bit, as tapes hold them: eight bytes of 0 and 1 become the bits of the highest byte of a
+    // product.
     VectorTemplate{"pack", "", R"c(static inline $E lt_pack_$N($V x) {
 #if defined __clang__ && __clang_major__ >= 15
 #ifdef __cplusplus
@@ -110,7 +113,10 @@ constexpr std::array templates{
 std::span<const VectorTemplate> truth_templates() { return templates; }
 
 std::string packed_truths(int lanes) {
-  return lanes <= 8 ? "unsigned char" : lanes <= 16 ? "unsigned short" : lanes <= 32 ? "unsigned" : "unsigned long long";
+  return lanes <= 8    ? "unsigned char"
+         : lanes <= 16 ? "unsigned short"
+         : lanes <= 32 ? "unsigned"
+                       : "unsigned long long";
 }
 
 }  // namespace lantern::codegen

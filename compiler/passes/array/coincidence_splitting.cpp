@@ -20,13 +20,13 @@ constexpr std::size_t longest = 100;  ///< operations of a body, of which there 
 bool is_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 
 bool is_splittable(const Op* loop) {
-  if (loop->integer != 0 || loop->blocks[0]->ops.size() > 3 || !counter_of(loop))
-    return false;
+  if (loop->integer != 0 || loop->blocks[0]->ops.size() > 3 || !counter_of(loop)) return false;
   std::size_t size = 0;
   bool simple = true;
   ir::walk(loop->blocks[1], [&](const Op* op) {
     ++size;
-    simple &= op->is(Opcode::branch_) || op->is(Opcode::yield_) || (is_tape(*op) && op->parent == loop->blocks[1]) ||
+    simple &= op->is(Opcode::branch_) || op->is(Opcode::yield_) ||
+              (is_tape(*op) && op->parent == loop->blocks[1]) ||
               (op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none);
   });
   return simple && size <= longest;
@@ -53,7 +53,9 @@ std::optional<Point> compared(const Op* loop) {
   const Uses uses(loop);
   for (const Op* op : body->ops) {
     if ((!op->is(Opcode::eq_) && !op->is(Opcode::ne_)) || !(op->operands[0]->type == ir::I64)) continue;
-    if (std::ranges::none_of(uses.of(op->result()), [](const ir::Use& use) { return use.op->is(Opcode::branch_); })) continue;
+    if (std::ranges::none_of(uses.of(op->result()),
+                             [](const ir::Use& use) { return use.op->is(Opcode::branch_); }))
+      continue;
     const auto s = (index_form(op->operands[0]) - index_form(op->operands[1])).split(counter.index);
     const auto factor = s ? s->coefficient.number() : std::nullopt;
     if (!factor || (*factor != 1 && *factor != -1) || !made_outside(s->rest, body)) continue;
@@ -71,18 +73,20 @@ std::vector<const Op*> loops_around(const Op* op) {
   return all;
 }
 
-/// In which iteration, by the loop's counter, an element that all iterations access is one that an iteration accesses by its
-/// number, where that is all that keeps them from being independent.
+/// In which iteration, by the loop's counter, an element that all iterations access is one that an iteration
+/// accesses by its number, where that is all that keeps them from being independent.
 class Coincidence {
  public:
-  explicit Coincidence(const Op* loop) : loop_(loop), body_(loop->blocks[1]), counter_(*counter_of(loop)), uses_(loop) {}
+  explicit Coincidence(const Op* loop)
+      : loop_(loop), body_(loop->blocks[1]), counter_(*counter_of(loop)), uses_(loop) {}
 
   std::optional<IndexForm> find() {
     for (std::size_t s = 0; s < loop_->operands.size(); ++s) {
       if (body_->params[s] == counter_.index || step_of(loop_, s)) continue;
       const Combination c = combination(uses_, loop_, s);
       if (c.combine != ir::Combine::none) continue;
-      if (!c.use || c.use->whole || !loop_->operands[s]->type.is_tensor() || !look(c.use->accesses())) return {};
+      if (!c.use || c.use->whole || !loop_->operands[s]->type.is_tensor() || !look(c.use->accesses()))
+        return {};
     }
     return at_;
   }
@@ -130,13 +134,15 @@ class Coincidence {
     for (std::size_t d = 1; d <= rank(fixed); ++d) {
       const IndexForm gap = index_form(fixed.operands[d]) - index_form(moving.operands[d]);
       const auto s = gap.split(counter_.index);
-      if (s && s->coefficient.number() == -1 && made_outside(s->rest, body_) && is_met(loop_, counter_, s->rest))
+      if (s && s->coefficient.number() == -1 && made_outside(s->rest, body_) &&
+          is_met(loop_, counter_, s->rest))
         return s->rest;
     }
     return {};
   }
 
-  /// With distance n q + (counter - at), where n is no less than the number of iterations: zero in iteration `at` alone.
+  /// With distance n q + (counter - at), where n is no less than the number of iterations: zero in iteration
+  /// `at` alone.
   bool meets_at_most_there(const Op& fixed, const Op& moving) const {
     for (std::size_t d = 1; d <= rank(fixed); ++d) {
       const IndexForm gap = index_form(moving.operands[d]) - index_form(fixed.operands[d]) -
@@ -188,8 +194,8 @@ class Split {
   using Tapes = std::map<std::int64_t, std::array<std::int64_t, 3>>;
 
   /// Up to below `end`, or to the loop's own; of a loop that counts down to `above`, or to its own end.
-  std::vector<Value*> part(ir::Builder& b, std::vector<Value*> state, Value* end, Value* above, const Tapes& tapes,
-                           std::size_t which) {
+  std::vector<Value*> part(ir::Builder& b, std::vector<Value*> state, Value* end, Value* above,
+                           const Tapes& tapes, std::size_t which) {
     if (above) state[index_] = b.emit(Opcode::sub_, {state[index_], above});
     std::vector<ir::Type> types;
     for (const Value* r : loop_->results) types.push_back(r->type);
@@ -205,7 +211,8 @@ class Split {
       head.yield({head.emit(Opcode::lt_, {made->blocks[0]->params[index_], end})});
     } else {
       Renaming names;
-      for (std::size_t i = 0; i < state.size(); ++i) names[loop_->blocks[0]->params[i]] = made->blocks[0]->params[i];
+      for (std::size_t i = 0; i < state.size(); ++i)
+        names[loop_->blocks[0]->params[i]] = made->blocks[0]->params[i];
       head.yield(ir::clone(head, *loop_->blocks[0], names));
     }
     std::vector<Value*> now(made->blocks[1]->params);
@@ -310,22 +317,25 @@ class Splitting {
       for (const Op* use : uses) {
         Op* const around = use->parent->parent;
         if (around == loop) continue;
-        if (!around || !splittable_.contains(around) || use->parent != around->blocks[1] || (other && other != around))
+        if (!around || !splittable_.contains(around) || use->parent != around->blocks[1] ||
+            (other && other != around))
           return nullptr;
         other = around;
       }
     }
-    return other && tapes_in(other) == tapes && counter_of(loop)->step != counter_of(other)->step ? other : nullptr;
+    return other && tapes_in(other) == tapes && counter_of(loop)->step != counter_of(other)->step ? other
+                                                                                                  : nullptr;
   }
 
-  /// The iteration of the other loop that takes what this iteration puts on tapes. Of both nests, loops at the same depth are
-  /// the same loop, forward and backward: one counts up from `first`, the other down, in whose body its parameter is one more
-  /// than what numbers the iterations from 0.
+  /// The iteration of the other loop that takes what this iteration puts on tapes. Of both nests, loops at
+  /// the same depth are the same loop, forward and backward: one counts up from `first`, the other down, in
+  /// whose body its parameter is one more than what numbers the iterations from 0.
   static std::optional<IndexForm> translated(const IndexForm& at, const Op* loop, const Op* other) {
     auto here = loops_around(loop), there = loops_around(other);
     if (here.size() != there.size()) return {};
     here.push_back(loop), there.push_back(other);
-    const bool pushes = std::ranges::any_of(loop->blocks[1]->ops, [](const Op* op) { return op->is(Opcode::push_); });
+    const bool pushes =
+        std::ranges::any_of(loop->blocks[1]->ops, [](const Op* op) { return op->is(Opcode::push_); });
     IndexForm f = at;
     for (std::size_t k = 0; k < here.size(); ++k) {
       if (here[k] == there[k]) continue;

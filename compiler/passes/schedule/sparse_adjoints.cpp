@@ -14,10 +14,12 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr std::size_t most_conditions = 3;  ///< numbers that are compared with zero in each iteration
+constexpr std::size_t most_conditions = 3;    ///< numbers that are compared with zero in each iteration
 constexpr std::size_t fewest_operations = 8;  ///< below a branch: fewer are no dearer than the branch
 
-bool is_number(const Value* v) { return v->type.is_scalar() && !v->type.is_vector() && v->type.is_float_element(); }
+bool is_number(const Value* v) {
+  return v->type.is_scalar() && !v->type.is_vector() && v->type.is_float_element();
+}
 
 bool is_zero(const Value* v) {
   const Op* const c = constant(v);
@@ -58,11 +60,13 @@ class Guard {
       unchanged_[v] = op->operands[0];
     } else if (is_number(v) && is_always_zero(*op)) {
       zeros_.insert(v);
-    } else if (is_number(v) && (op->is(Opcode::add_) || op->is(Opcode::sub_)) && zeros_.contains(op->operands[1])) {
+    } else if (is_number(v) && (op->is(Opcode::add_) || op->is(Opcode::sub_)) &&
+               zeros_.contains(op->operands[1])) {
       unchanged_[v] = op->operands[0];
     } else if (is_number(v) && op->is(Opcode::add_) && zeros_.contains(op->operands[0])) {
       unchanged_[v] = op->operands[1];
-    } else if (may_ask && op->is(Opcode::mul_) && is_number(v) && (zero(op->operands[0]) || zero(op->operands[1]))) {
+    } else if (may_ask && op->is(Opcode::mul_) && is_number(v) &&
+               (zero(op->operands[0]) || zero(op->operands[1]))) {
       conditions_.push_back(op);  // 0 * inf is none
       zeros_.insert(v);
     }
@@ -124,14 +128,16 @@ class Guard {
     if (op.is(Opcode::add_) || op.is(Opcode::sub_)) return zero(operand(0)) && zero(operand(1));
     if (op.is(Opcode::select_)) return zero(operand(1)) && zero(operand(2));
     if (op.is(Opcode::mul_))
-      return (zeros_.contains(operand(0)) && is_finite(operand(1))) || (zeros_.contains(operand(1)) && is_finite(operand(0)));
+      return (zeros_.contains(operand(0)) && is_finite(operand(1))) ||
+             (zeros_.contains(operand(1)) && is_finite(operand(0)));
     return false;
   }
 
   /// A sum of zero, or zero where the adjoint has been read.
   bool is_update_of_zero(const Op& op) const {
     if (!op.operands.empty() && op.operands[0]->type.is_tensor() && is_number(op.operands.back())) {
-      if (op.is(Opcode::add_at_)) return op.loc.part == ir::Part::backward && zeros_.contains(op.operands.back());
+      if (op.is(Opcode::add_at_))
+        return op.loc.part == ir::Part::backward && zeros_.contains(op.operands.back());
       if (op.is(Opcode::set_))
         return zero(op.operands.back()) && op.operands[0] == adjoint_->operands[0] &&
                std::equal(op.operands.begin() + 1, op.operands.end() - 1, adjoint_->operands.begin() + 1,
@@ -143,11 +149,12 @@ class Guard {
   /// True for an operation that does nothing but give a value, and may run in fewer iterations.
   static bool may_move(const Op& op) {
     return op.blocks.empty() && op.results.size() == 1 &&
-           (op.is(Opcode::get_) || (ir::info(op.code).elementwise && ir::info(op.code).effect == ir::Effect::none));
+           (op.is(Opcode::get_) ||
+            (ir::info(op.code).elementwise && ir::info(op.code).effect == ir::Effect::none));
   }
 
-  /// From the last operation up: updates that change nothing, and what serves only these. What an iteration hands on and
-  /// nothing below the branch makes is as it was before.
+  /// From the last operation up: updates that change nothing, and what serves only these. What an iteration
+  /// hands on and nothing below the branch makes is as it was before.
   void find_moved(std::vector<Op*> after) {
     const std::unordered_set<const Op*> asked(conditions_.begin(), conditions_.end());
     const Op* const end = body_->ops.back();
@@ -156,9 +163,8 @@ class Guard {
       const bool update = unchanged_.contains(op->result());
       if (asked.contains(op) || (!update && !may_move(*op))) continue;
       const auto& uses = uses_.of(op->result());
-      const bool served = std::ranges::all_of(uses, [&](const ir::Use& use) {
-        return moved_.contains(use.op) || (update && use.op == end);
-      });
+      const bool served = std::ranges::all_of(
+          uses, [&](const ir::Use& use) { return moved_.contains(use.op) || (update && use.op == end); });
       if (served && !uses.empty()) moved_.insert(op);
     }
     for (Op* op : after)
@@ -170,7 +176,8 @@ class Guard {
     std::size_t sums = 0, choices = 0;
     for (const Op* op : order_) {
       sums += op->is(Opcode::add_at_);
-      choices += op->is(Opcode::select_) && zeros_.contains(op->result()) && (is_zero(op->operands[1]) || is_zero(op->operands[2]));
+      choices += op->is(Opcode::select_) && zeros_.contains(op->result()) &&
+                 (is_zero(op->operands[1]) || is_zero(op->operands[2]));
     }
     return sums > 0 && choices > 0;
   }
