@@ -51,7 +51,7 @@ std::vector<const ir::Function*> reachable(const ir::Module& module) {
 
 Escapes::Escapes(const std::vector<const ir::Function*>& functions) {
   const auto size = [](const ir::Type& type) -> std::int64_t {
-    if (type.is_vector()) return lane_bytes(type.kind()) * type.lanes();
+    if (type.is_vector()) return taped_bytes(type);
     switch (type.kind()) {
       case ir::Kind::boolean:
         return 1;

@@ -243,6 +243,8 @@ class StatementPrinter {
   void elements(const std::vector<ir::Value*>& values, const std::string& record);
   std::string plain_tape(const ir::Op& op);
   std::string tape_suffix(const ir::Op& op);
+  std::string taped_text(const ir::Value* v, const std::string& text);
+  std::string untaped_text(const ir::Value* v, const std::string& text);
   std::vector<std::int64_t> open_tapes(const ir::Op& loop, const std::optional<Iterations>& iterations);
   void close_tapes(const std::vector<std::int64_t>& opened);
   void open_static_tapes(const ir::Block* block);

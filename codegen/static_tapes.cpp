@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t tape_bytes = 4096, function_bytes = 16384;
 
-std::int64_t bytes_of(const ir::Type& type) { return lane_bytes(type.kind()) * (type.is_vector() ? type.lanes() : 1); }
+std::int64_t bytes_of(const ir::Type& type) { return taped_bytes(type); }
 
 /// The blocks around an operation, from the function's body to its own.
 std::vector<const Block*> blocks_around(const Op* op) {

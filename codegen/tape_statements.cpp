@@ -21,6 +21,9 @@ namespace {
 
 const Value* taped(const Op& op) { return taped_values(op).front(); }
 
+/// Truth values in lanes, of which a tape holds a bit each.
+bool is_packed(const ir::Type& type) { return type.is_vector() && type.kind() == Kind::boolean; }
+
 bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 
 }  // namespace
@@ -32,12 +35,24 @@ std::string StatementPrinter::plain_tape(const Op& op) {
   if (!type.is_scalar() ||
       std::ranges::any_of(taped_values(op), [&](const Value* v) { return v->type != type; }))
     return "";
+  if (is_packed(type)) return packed_truths(type.lanes());
   return type.is_vector() ? unit_.type(type) + "_memory" : unit_.target().element(type.kind());
+}
+
+/// What is put on a tape for a value, and what a value is of what is there: of truth values in lanes, bits.
+std::string StatementPrinter::taped_text(const Value* v, const std::string& text) {
+  if (!is_packed(v->type)) return text;
+  return unit_.prelude().vector_function("pack", Kind::boolean, v->type.lanes()) + "(" + text + ")";
+}
+std::string StatementPrinter::untaped_text(const Value* v, const std::string& text) {
+  if (!is_packed(v->type)) return text;
+  return unit_.prelude().vector_function("unpack", Kind::boolean, v->type.lanes()) + "(" + text + ")";
 }
 
 /// What names the functions for such a tape.
 std::string StatementPrinter::tape_suffix(const Op& op) {
   const ir::Type& type = taped(op)->type;
+  if (is_packed(type)) return "bits" + std::to_string(std::max(type.lanes(), 8));
   return type.is_vector() ? unit_.type_name(type) : ir::kind_name(type.kind());
 }
 
@@ -140,13 +155,13 @@ void StatementPrinter::tape(const Op& op, const TapeTop& top) {
   const std::string count = std::to_string(values.size());
   if (op.is(Opcode::pop_)) {
     if (values.size() == 1 && uses_.count(values[0]) > 0)
-      return define_statement(values[0], "*--" + top.name);
+      return define_statement(values[0], untaped_text(values[0], "*--" + top.name));
     line(values.size() == 1 ? "--" + top.name + ";" : top.name + " -= " + count + ";");
     fetch_below(op, top.name);
     return elements(values, top.name);
   }
   std::vector<std::string> pushed;
-  for (const Value* v : values) pushed.push_back(text(v));
+  for (const Value* v : values) pushed.push_back(taped_text(v, text(v)));
   if (!top.end.empty()) {
     const std::string arguments = "_" + top.suffix + "(" + ws() + ", " + std::to_string(op.integer);
     const std::string room =
@@ -165,7 +180,8 @@ void StatementPrinter::tape(const Op& op, const TapeTop& top) {
 /// The values of a record that somebody asks for.
 void StatementPrinter::elements(const std::vector<Value*>& values, const std::string& record) {
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (uses_.count(values[i]) > 0) define_statement(values[i], record + "[" + std::to_string(i) + "]");
+    if (uses_.count(values[i]) > 0)
+      define_statement(values[i], untaped_text(values[i], record + "[" + std::to_string(i) + "]"));
 }
 
 /// Vectors that take more than two cache lines are asked for before they are popped. (Only compilers that
@@ -173,8 +189,7 @@ void StatementPrinter::elements(const std::vector<Value*>& values, const std::st
 void StatementPrinter::fetch_below(const Op& pop, const std::string& record) {
   const ir::Type& type = taped(pop)->type;
   if (!type.is_vector()) return;
-  const std::size_t bytes =
-      static_cast<std::size_t>(lane_bytes(type.kind()) * type.lanes()) * pop.results.size();
+  const std::size_t bytes = static_cast<std::size_t>(taped_bytes(type)) * pop.results.size();
   if (bytes <= 128) return;
   unit_.prelude().need("fetch_below");
   line("lt_fetch_below(" + record + ", " + std::to_string(bytes) + ");");
@@ -197,12 +212,12 @@ void StatementPrinter::tape_record(const Op& op) {
   std::vector<std::string> pushed;
   for (const Value* v : values) {
     const Expression e = value(v);
-    pushed.push_back(e.text);
+    pushed.push_back(taped_text(v, e.text));
     if (!e.calls) continue;
     // What is called may work on the same tape: before there is room for the record.
     const std::string saved = names_.unique("saved");
-    line(unit_.declaration(v->type, saved) + " = " + pushed.back() + ";");
-    pushed.back() = saved;
+    line(unit_.declaration(v->type, saved) + " = " + e.text + ";");
+    pushed.back() = taped_text(v, saved);
   }
   line(element + "* " + name + call);
   for (std::size_t i = 0; i < pushed.size(); ++i)
@@ -219,6 +234,11 @@ void StatementPrinter::tape(const Op& op) {
   const std::int64_t slot = unit_.escapes().tape_slot(op.integer);
   const auto function = [&](const Value* v) {
     const ir::Type& type = v->type;
+    if (is_packed(type)) {
+      const std::string bits = packed_truths(type.lanes());
+      return unit_.prelude().tape_function(push ? "push" : "pop", "bits" + std::to_string(std::max(type.lanes(), 8)), bits,
+                                           "(int64_t)sizeof(" + bits + ")");
+    }
     if (type.is_vector()) {
       const std::string memory = unit_.type(type) + "_memory";
       return unit_.prelude().tape_function(push ? "push" : "pop", unit_.type_name(type), memory,
@@ -234,7 +254,7 @@ void StatementPrinter::tape(const Op& op) {
   const std::string number = std::to_string(op.integer);
   if (push) {
     for (const Value* v : values) {
-      std::string pushed = text(v);
+      const std::string pushed = taped_text(v, text(v));
       line(function(v) + "(" + ws() + ", " + number + ", " + pushed + ");");
     }
     return;
@@ -244,7 +264,7 @@ void StatementPrinter::tape(const Op& op) {
     if (uses_.count(values[i]) == 0) {
       line("(void)" + text + ";");
     } else {
-      define_statement(values[i], text);
+      define_statement(values[i], untaped_text(values[i], text));
     }
   }
 }

@@ -16,6 +16,10 @@ namespace lantern::codegen {
 
 /// The size of a lane in a vector: of i32 and f32 four bytes, of truth values, which are masks, eight.
 int lane_bytes(ir::Kind kind);
+/// Of a vector on a tape, where truth values are bits; of another scalar, those of a lane.
+int taped_bytes(const ir::Type& type);
+/// The type of the bits of so many truth values.
+std::string packed_truths(int lanes);
 
 /// Collects parts; each `need` brings what the part depends on.
 class Prelude {
@@ -92,6 +96,7 @@ class Prelude {
   std::string part_by_part(const std::string& what, const std::string& function, ir::Kind kind, int lanes,
                            bool two);
   std::string half_by_half(const std::string& what, const std::string& function, ir::Kind kind, int lanes);
+  std::string packed_by_halves(const std::string& what, const std::string& function, int lanes);
   std::string vector_math_function(const std::string& name, const std::string& full, ir::Kind kind,
                                    int lanes);
   void masks(ir::Kind kind);

@@ -236,75 +236,6 @@ std::string numbers(int from, int to) {
   return s;
 }
 
-/// An array of truth values has a byte, 1 or 0, for each; a lane has eight, all bits set or none.
-constexpr std::array truth_templates{
-    Template{"load", "", R"c(static inline $V lt_load_$N(const $E* p) {
-  typedef unsigned char bytes __attribute__((vector_size($L), aligned(1), may_alias));
-  return -__builtin_convertvector(*(const bytes*)p, $V);
-}
-)c"},
-    Template{"store", "", R"c(static inline void lt_store_$N($E* p, $V x) {
-  typedef unsigned char bytes __attribute__((vector_size($L), aligned(1), may_alias));
-  *(bytes*)p = __builtin_convertvector(x & 1, bytes);
-}
-)c"},
-    Template{"load_strided", "", R"c(static inline $V lt_load_strided_$N(const $E* p, int64_t stride) {
-  $V x = {0};
-  for (int i = 0; i < $L; ++i) x[i] = -(int64_t)p[i * stride];
-  return x;
-}
-)c"},
-    Template{"store_strided", "", R"c(static inline void lt_store_strided_$N($E* p, int64_t stride, $V x) {
-  for (int i = 0; i < $L; ++i) p[i * stride] = x[i] != 0;
-}
-)c"},
-    Template{"gather", "", R"c(static inline $V lt_gather_$N(const $E* p, $I at) {
-  $V x;
-  for (int i = 0; i < $L; ++i) x[i] = -(int64_t)p[at[i]];
-  return x;
-}
-)c"},
-    Template{"scatter", "", R"c(static inline void lt_scatter_$N($E* p, $I at, $V x) {
-  for (int i = 0; i < $L; ++i) p[at[i]] = x[i] != 0;
-}
-)c"},
-    Template{"load_some", "", R"c(static inline $V lt_load_some_$N(const $E* p, int64_t n) {
-  $V x = {0};
-  for (int i = 0; i < $L; ++i) x[i] = i < n ? -(int64_t)p[i] : 0;
-  return x;
-}
-)c"},
-    Template{"store_some", "", R"c(static inline void lt_store_some_$N($E* p, $V x, int64_t n) {
-  for (int i = 0; i < $L; ++i)
-    if (i < n) p[i] = x[i] != 0;
-}
-)c"},
-    Template{"load_strided_some", "",
-             R"c(static inline $V lt_load_strided_some_$N(const $E* p, int64_t stride, int64_t n) {
-  $V x = {0};
-  for (int i = 0; i < $L; ++i) x[i] = i < n ? -(int64_t)p[i * stride] : 0;
-  return x;
-}
-)c"},
-    Template{"store_strided_some", "",
-             R"c(static inline void lt_store_strided_some_$N($E* p, int64_t stride, $V x, int64_t n) {
-  for (int i = 0; i < $L; ++i)
-    if (i < n) p[i * stride] = x[i] != 0;
-}
-)c"},
-    Template{"gather_some", "", R"c(static inline $V lt_gather_some_$N(const $E* p, $I at, int64_t n) {
-  $V x = {0};
-  for (int i = 0; i < $L; ++i) x[i] = i < n ? -(int64_t)p[at[i]] : 0;
-  return x;
-}
-)c"},
-    Template{"scatter_some", "", R"c(static inline void lt_scatter_some_$N($E* p, $I at, $V x, int64_t n) {
-  for (int i = 0; i < $L; ++i)
-    if (i < n) p[at[i]] = x[i] != 0;
-}
-)c"},
-};
-
 std::string replaced(std::string_view text, const std::string& v, const std::string& n, const std::string& e,
                      const std::string& lanes, const std::string& index, const std::string& mask) {
   std::string s;
@@ -418,6 +349,11 @@ std::string every_so_many(int step, int lanes, const std::string& type, const st
 /// and of the widest there are.
 constexpr int common_register = 16, widest_register = 64;
 
+int taped_bytes(const ir::Type& type) {
+  if (!type.is_vector()) return lane_bytes(type.kind());
+  return type.kind() == Kind::boolean ? std::max(type.lanes() / 8, 1) : lane_bytes(type.kind()) * type.lanes();
+}
+
 int lane_bytes(Kind kind) { return kind == Kind::f32 || kind == Kind::i32 ? 4 : 8; }
 
 std::string Prelude::vector(Kind kind, int lanes) {
@@ -511,15 +447,34 @@ std::string Prelude::part_by_part(const std::string& what, const std::string& fu
          ") {\n" + in_parts(type, part, std::to_string(lanes / most), f, two) + "}\n";
 }
 
+/// Truth values of more lanes than a byte has bits: those of either half.
+std::string Prelude::packed_by_halves(const std::string& what, const std::string& function, int lanes) {
+  const int h = lanes / 2;
+  const std::string half = vector_function(what, Kind::boolean, h), type = vector(Kind::boolean, lanes),
+                    narrow = vector(Kind::boolean, h), bits = packed_truths(lanes), middle = std::to_string(h);
+  const auto part = [&](int from) { return "__builtin_shufflevector(x, x, " + numbers(from, from + h) + ")"; };
+  if (what == "pack")
+    return "static inline " + bits + " " + function + "(" + type + " x) {\n  return (" + bits + ")(" + half + "(" + part(0) +
+           ") |\n    (" + bits + ")" + half + "(" + part(h) + ") << " + middle + ");\n}\n";
+  const auto of = [&](const std::string& x) { return half + "((" + packed_truths(h) + ")" + x + ")"; };
+  return "static inline " + type + " " + function + "(" + bits + " packed) {\n  const " + narrow + " low = " + of("packed") +
+         ",\n    high = " + of("(packed >> " + middle + ")") + ";\n  return __builtin_shufflevector(low, high, " +
+         numbers(0, lanes) + ");\n}\n";
+}
+
 std::string Prelude::vector_function(const std::string& what, Kind kind, int lanes) {
   const std::string type = vector(kind, lanes), name = type.substr(3), index = vector(Kind::i64, lanes);
   if (kind == Kind::boolean)
-    if (const auto t = std::ranges::find_if(truth_templates, [&](const Template& access) { return access.name == what; });
-        t != truth_templates.end()) {
+    if (const auto t = std::ranges::find_if(truth_templates(), [&](const Template& access) { return access.name == what; });
+        t != truth_templates().end()) {
       const std::string truths = "boolx" + std::to_string(lanes), function = "lt_" + what + "_" + truths;
-      if (fresh(function))
-        add(Group::functions,
-            replaced(t->text, type, truths, target_->element(kind), std::to_string(lanes), index, index));
+      const bool bits = what == "pack" || what == "unpack";
+      if (!fresh(function)) return function;
+      if (bits && lanes > 8)
+        add(Group::functions, packed_by_halves(what, function, lanes));
+      else
+        add(Group::functions, replaced(t->text, type, truths, bits ? packed_truths(lanes) : target_->element(kind),
+                                       std::to_string(lanes), index, index));
       return function;
     }
   const std::string full = "lt_" + what + "_" + name;

@@ -17,6 +17,8 @@ struct VectorTemplate {
 
 /// What is written otherwise for f32 than for f64 and i64, whose lanes are as wide as truth values.
 std::span<const VectorTemplate> float_vector_templates();
+/// What is written otherwise for truth values.
+std::span<const VectorTemplate> truth_templates();
 /// Functions of <math.h> on f32 that are written out.
 std::span<const VectorTemplate> float_math_templates();
 /// What loads and stores of some lanes of f32 need.

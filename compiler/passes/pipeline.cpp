@@ -41,6 +41,7 @@
 #include "lantern/compiler/passes/schedule/device.hpp"
 #include "lantern/compiler/passes/schedule/kept_panels.hpp"
 #include "lantern/compiler/passes/schedule/parallel.hpp"
+#include "lantern/compiler/passes/schedule/sparse_adjoints.hpp"
 #include "lantern/compiler/passes/schedule/threads.hpp"
 #include "lantern/compiler/passes/schedule/vectorise.hpp"
 #include "lantern/ir/error.hpp"
@@ -187,6 +188,11 @@ constexpr std::array all_passes{
            vectorise(m, options.vector_lanes, options.reassociate);
          },
          true},
+    // after vectorise, of what is left to run iteration by iteration; before contract, which hides products
+    Pass{"sparse_adjoints", "iterations whose adjoint is zero are skipped",
+         [](ir::Module& m, const PipelineOptions& options) {
+           if (!options.device) sparse_adjoints(m);
+         }},
     // after vectorise: no pass forms or moves a product any more; before the memory phase, which places the panels. Not where
     // values are checked: the panels are none
     Pass{"kept_panels", "the panels of a loop-invariant factor are packed once for all iterations",

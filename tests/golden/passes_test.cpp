@@ -631,7 +631,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
       "retiming invariant_tables if_conversion store_forwarding index_set_splitting scatter_to_gather join_sums "
       "deforestation dead_fills ";
   const std::string integers = "invariant_integers parallel ";
-  const std::string panels = "kept_panels ", memory = "inplace tape_coalescing outline merge ";
+  const std::string panels = "sparse_adjoints kept_panels ", memory = "inplace tape_coalescing outline merge ";
   CHECK(run({}) == start + loops + integers + panels + memory);
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) ==
@@ -643,7 +643,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK((" " + run({.disabled = {std::string(p.name)}})).find(" " + std::string(p.name) + " ") ==
           std::string::npos);
   }
-  CHECK(names == start + loops + "own_reads " + integers + "threads vectorise kept_panels device_scalars contract value_checks " + memory);
+  CHECK(names == start + loops + "own_reads " + integers + "threads vectorise sparse_adjoints kept_panels device_scalars contract value_checks " + memory);
   CHECK(run({.fused_multiply_add = true}) == start + loops + integers + panels + "contract " + memory);
   CHECK(run({.threads = 2}) == start + loops + integers + "threads " + panels + memory);
   CHECK(run({.vector_lanes = 4}) == start + loops + "own_reads " + integers + "vectorise " + panels + memory);
@@ -652,6 +652,6 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
                     "simplify, tape_narrowing, lower, full_unrolling, dead_stores, raise, reads_first, loop_interchange, "
                     "register_promotion, loop_fusion, array_contraction, retiming, invariant_tables, "
                     "if_conversion, store_forwarding, index_set_splitting, scatter_to_gather, join_sums, deforestation, "
-                    "dead_fills, own_reads, invariant_integers, parallel, threads, vectorise, kept_panels, "
+                    "dead_fills, own_reads, invariant_integers, parallel, threads, vectorise, sparse_adjoints, kept_panels, "
                     "device_scalars, contract, value_checks, inplace, tape_coalescing, outline, merge), got 'simplfy'");
 }

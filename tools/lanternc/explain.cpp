@@ -40,6 +40,7 @@ std::optional<std::int64_t> bytes_of(const ir::Type& t) {
   const auto element = [](ir::Kind k) -> std::int64_t {
     return k == ir::Kind::boolean ? 1 : k == ir::Kind::i32 || k == ir::Kind::f32 ? 4 : 8;
   };
+  if (t.is_vector() && t.kind() == ir::Kind::boolean) return std::max(t.lanes() / 8, 1);  // a bit for each
   if (t.is_scalar() || t.is_vector()) return element(t.element()) * t.lanes();
   if (!t.is_tensor()) return std::nullopt;
   std::int64_t n = element(t.element());

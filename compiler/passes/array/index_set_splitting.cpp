@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/array/coincidence_splitting.hpp"
 #include "lantern/compiler/passes/array/iteration_cloner.hpp"
+#include "lantern/compiler/passes/array/register_promotion.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/ir/clone.hpp"
 
@@ -323,6 +325,10 @@ class LoopSplitter {
 }  // namespace
 
 void index_set_splitting(ir::Module& module) {
+  if (split_at_coincidences(module)) {
+    simplify(module);
+    register_promotion(module);
+  }
   for (int round = 0; round < most_rounds; ++round) {
     bool any = false;
     for (ir::Function* f : module.functions()) {
