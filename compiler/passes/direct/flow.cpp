@@ -18,6 +18,7 @@ class Guard : Flows {
   void run() {
     find_derived();
     find_wanted();
+    find_recurrent();
     if (!find_flows()) return;
     find_companions();
     for (Block* b : blocks_) rewrite(b);
@@ -39,7 +40,7 @@ class Guard : Flows {
     for (Value* v : order_) {
       Cell& c = cells_[v];
       if (!own(v) || !guarded(c)) continue;
-      if (v->type.content().is_tensor() && !c.wanted_pole) continue;
+      if (v->type.content().is_tensor() && !by_elements(v, c)) continue;
       // A number that goes through a loop keeps it from running in lanes: only a factor that may be infinite is worth it.
       if (!c.wanted_pole && goes_through_loop(c)) continue;
       if (condition(*c.home, v, c) == Form::unseen || adds_by_element(v, c)) todo.push_back(v);
@@ -271,7 +272,8 @@ class Guard : Flows {
       if (condition) masks[op->result()] = {condition};
       return;
     }
-    if (op->is(Opcode::set_) && is_zero(op->operands.back()) && operand(op->result()).wanted_pole) {
+    if (op->is(Opcode::set_) && is_zero(op->operands.back()) && conditional(operand(op->result()).flow) &&
+        operand(op->result()).by_element) {
       const Masked base = masks[op->operands[0]];
       exact_operands(b, op, masks);
       keep(op);

@@ -121,6 +121,7 @@ class Flows {
     bool outside = false;      ///< used in other blocks than its own
     bool wanted = false;       ///< a product is made of what it holds
     bool wanted_pole = false;  ///< with a factor that may be infinite
+    bool recurrent = false;    ///< of an array that a loop hands on, and reads elements of
     Value* companion = nullptr;
     /// The blocks below its own that hold uses, by the block around them.
     std::unordered_map<const Block*, std::vector<Block*>> nested;
@@ -166,6 +167,8 @@ class Flows {
         if (is_cell(p)) declare(p, op->blocks[0]);
     for (Value* v : op->operands)
       if (is_cell(v)) cells_[v].uses.push_back(op);
+    if (op->is(Opcode::ref_add_) && op->operands[1]->def && op->operands[1]->def->is(Opcode::set_))
+      added_to_[op->operands[1]->def] = op->operands[0];
     if (op->is(Opcode::jump_)) {
       Op* const fun = op->operands[0]->def;
       // A loop is a continuation that is called inside itself.
@@ -277,8 +280,32 @@ class Flows {
     return found == derived_.end() ? Derived{Flow::always} : found->second;
   }
 
-  /// Whether the elements of an array are told apart: those to which something flows, and the others.
-  static bool by_elements(const Value* v, const Cell& c) { return v->type.content().is_tensor() && c.wanted_pole; }
+  /// Whether the elements of an array are told apart: those to which something flows, and the others. Not of one that a loop
+  /// reads and changes: there a count beside each element would cost as much as the element.
+  static bool by_elements(const Value* v, const Cell& c) {
+    return v->type.content().is_tensor() && c.wanted_pole && !c.recurrent;
+  }
+
+  /// Whether a loop replaces one element after the other: each is read where it is replaced, and has what follows the loop.
+  bool counted_by_loop(const Op& set) const {
+    return std::any_of(set.operands.begin() + 1, set.operands.end() - 1,
+                       [&](const Value* i) { return !i->def && i->block->parent && loops_.contains(i->block->parent); });
+  }
+  /// Whether what an element was before it was replaced is read: something flows to it in place of what flowed to its
+  /// successor.
+  bool read_before(const Op& set, Value* cell) {
+    const auto same = [](const Value* a, const Value* b) {
+      const Op *const x = a->def, *const y = b->def;
+      return a == b || (x && y && x->is(Opcode::constant_) && y->is(Opcode::constant_) && x->integer == y->integer);
+    };
+    return std::ranges::any_of(cells_[cell].direct[set.parent], [&](const Op* use) {
+      if (!use->is(Opcode::ref_acc_) || ir::accumulated_by(*use) != Opcode::add_at_) return false;
+      for (std::size_t i = 1; i + 1 < use->operands.size(); ++i)
+        if (!same(use->operands[i], set.operands[i])) return false;
+      const Flow flow = operand(use->operands.back()).flow;
+      return flow == Flow::always || flow == Flow::open;
+    });
+  }
 
   /// Whether an accumulation adds to one element, row or slice alone.
   static bool adds_to_part(const Op& op) {
@@ -348,9 +375,12 @@ class Flows {
       return {c.flow, by_elements(op.operands[0], c)};
     }
     // The adjoint of an array of which one element is another's: nothing flows there.
-    if (op.is(Opcode::set_) && is_zero(op.operands.back()) && derived_[op.result()].wanted_pole) {
-      const Flow flow = operand(op.operands[0]).flow;
-      return {flow == Flow::always || flow == Flow::entered ? Flow::sometimes : flow, true};
+    const auto to = op.is(Opcode::set_) && is_zero(op.operands.back()) ? added_to_.find(&op) : added_to_.end();
+    if (to != added_to_.end() && by_elements(to->second, cells_[to->second])) {
+      const Derived rest = operand(op.operands[0]);
+      const bool whole = rest.flow == Flow::always || rest.flow == Flow::entered;
+      if (whole && (counted_by_loop(op) || read_before(op, to->second))) return rest;
+      return {whole ? Flow::sometimes : rest.flow, true};
     }
     if (op.is(Opcode::select_)) {
       const auto side = [&](std::size_t i) {
@@ -429,8 +459,8 @@ class Flows {
   Flow of_body(Op* fun, const Block* body, const Value* v, const Cell& c) {
     if (!fun || !loops_.contains(fun)) return in(body, v, c);
     const auto [iteration, exit] = of_loop(*body, v, c);
-    // To a state that the loop hands on: in an iteration, or in what follows the last one.
-    if (!v->def && v->block == body) return either(iteration, exit);
+    // A state is another in each iteration: what follows the loop adds to the last one alone.
+    if (!v->def && v->block == body && exit == Flow::always) return either(iteration, exit);
     if (exit == Flow::always) return Flow::always;
     if (waits_ != Waits::never && (iteration == Flow::open || exit == Flow::open)) return Flow::open;
     if (iteration == Flow::never || iteration == Flow::open) return exit == Flow::open ? iteration : exit;
@@ -561,6 +591,47 @@ class Flows {
     }
   }
 
+  /// Finds the arrays that loops hand on and read elements of.
+  void find_recurrent() {
+    std::unordered_map<const Value*, const Value*> same;  // of one array, handed on or with one element replaced
+    const auto root = [&](const Value* v) {
+      for (auto at = same.find(v); at != same.end(); at = same.find(v)) v = at->second;
+      return v;
+    };
+    std::unordered_map<const Value*, std::unordered_set<const Op*>> handed_on_by;
+    for (Block* b : blocks_) {
+      const Op* const jump = end(*b);
+      for (std::size_t i = 1; jump && jump->is(Opcode::jump_) && i < jump->operands.size(); ++i) {
+        const Value *const p = is_cell(jump->operands[i]) ? parameter(*jump, i) : nullptr, *const from = jump->operands[i];
+        if (p && p->type.content().is_tensor() && root(p) != root(from)) same[root(p)] = root(from);
+      }
+    }
+    for (const auto& [set, to] : added_to_)
+      if (const Op* const base = set->operands[0]->def; base && base->is(Opcode::ref_get_))
+        if (const Value *const from = root(base->operands[0]), *const into = root(to); from != into) same[from] = into;
+    for (const auto& [fun, jumps] : loops_)
+      for (const Value* p : fun->blocks[0]->params)
+        if (is_cell(p) && p->type.content().is_tensor()) handed_on_by[root(p)].insert(fun);
+    std::unordered_set<const Value*> recurrent;
+    for (const auto& [v, c] : cells_)
+      if (const auto loops = handed_on_by.find(root(v)); loops != handed_on_by.end())
+        for (const Op* use : c.uses)
+          if (adds_to_part(*use) && in_iteration(use->parent, c.home, loops->second)) recurrent.insert(root(v));
+    for (auto& [v, c] : cells_) c.recurrent = recurrent.contains(root(v));
+  }
+  /// Whether a block in a cell's home belongs to an iteration of one of some loops around the cell, not to what follows them.
+  bool in_iteration(const Block* block, const Block* home, const std::unordered_set<const Op*>& loops) {
+    bool around_cell = false;
+    for (const Block* at = block; at && at->parent; at = at->parent->parent) {
+      const Op *const around = at->parent, *const fun = around->parent ? around->parent->parent : nullptr;
+      around_cell |= around->parent == home;
+      if (around_cell && around->is(Opcode::branch_) && fun && loops.contains(fun) && end(*fun->blocks[0]) == around &&
+          around->blocks[0] == at)
+        return true;
+    }
+    return false;
+  }
+
   bool is_product(const Op& op) const {
     if (kind_of(op) != Kind::product) return false;
     return std::ranges::any_of(op.operands, [&](const Value* v) {
@@ -645,6 +716,7 @@ class Flows {
   std::unordered_map<const Block*, Op*> ends_;
   std::unordered_map<Value*, Cell> cells_;
   std::vector<Value*> order_;
+  std::unordered_map<const Op*, Value*> added_to_;  ///< adjoints without an element: the cells they are added to
   std::unordered_map<const Op*, std::vector<const Op*>> loops_;  ///< and the jumps to their next iterations
   std::unordered_map<const Value*, std::vector<Value*>> continuations_;  ///< of functions: what they are called with
   std::unordered_set<const Value*> handed_on_;                           ///< continuations that others call, too

@@ -56,6 +56,8 @@ bool in_cps(const ir::Function& f) {
 
 void unwind(ir::Function& unit, bool segments) {
   if (unit.cps || !in_cps(unit)) return;
+  // A value that the program computes twice is saved once, and an index that it computes twice is one.
+  cse(unit);
   guard_zeros(unit);
   Unwinder(unit, segments).run();
 }
@@ -67,8 +69,6 @@ void unwind(ir::Module& module) {
 }
 
 void Unwinder::run() {
-  // A value that the program computes twice is saved once.
-  cse(unit_);
   Block* const original = unit_.body;
   Block* body = module_.new_block(nullptr, &unit_);
   body->params = original->params;
