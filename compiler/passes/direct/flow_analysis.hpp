@@ -280,7 +280,7 @@ class Flows {
     return found == derived_.end() ? Derived{Flow::always} : found->second;
   }
 
-  /// Whether the elements of an array are told apart: those to which something flows, and the others. Not of one that a loop
+  /// Whether it is known of each element of an array whether something flows to it. Not of an array that a loop
   /// reads and changes: there a count beside each element would cost as much as the element.
   static bool by_elements(const Value* v, const Cell& c) {
     return v->type.content().is_tensor() && c.wanted_pole && !c.recurrent;
