@@ -259,7 +259,10 @@ void propagate_product(std::size_t i, const FormulaContext& c, Cell& cell) {
   if (call.into == ir::Call::Into::adjoint) return cell.accumulate(op, arguments);
   if (call.into == ir::Call::Into::zeros)
     arguments.insert(arguments.begin(), zeros_like(c.operands[i], c.op.loc));
-  cell.add(perform(op, arguments), c.op.loc);
+  Datum received = perform(op, arguments);
+  if (const Datum where = c.op.code == Opcode::transpose_ ? flow(c.cotangent) : Datum(); !where.empty())
+    received = with_flow(received, perform({Opcode::transpose_, 0, c.op.loc}, {where}));
+  cell.add(received, c.op.loc);
 }
 
 }  // namespace

@@ -318,6 +318,10 @@ inline std::vector<Row> rows_of_arrays() {
     }));
   }, {0, 4});
   add("39j", [](V a) { return sum(concat(sqrt(a).slice(1, 2), a)); }, {0, 4});
+  add("39k", [](V a) {
+    const auto m = transpose(sqrt(reshape(a, 2, 2)));
+    return m(0, 1);
+  }, {0, 0, 4, 0});
   add("36c", [](V a) { const D n = norm(a); return n * n; }, {0, 0}, true);
   return r;
 }
