@@ -59,14 +59,15 @@ Datum flow_everywhere(const Datum& d) {
 }
 
 Datum without_flow(Datum d, const Datum& flow, const Location& loc) {
-  if (!d.is_boxed(Boxed::Kind::tensor) || !d.unique() || (d.type().element() != ir::Kind::f64 && d.type().element() != ir::Kind::f32))
+  const ir::Kind element = d.type().element();
+  if (!d.is_boxed(Boxed::Kind::tensor) || !d.unique() || (element != ir::Kind::f64 && element != ir::Kind::f32))
     return perform({Opcode::select_, 0, loc}, {flow, d, zeros_like(d, loc)});
   auto& box = *static_cast<TensorBox*>(d.box());
   const auto* const where = static_cast<const TensorBox*>(flow.box())->as<bool>();
   const auto clear = [&]<class T>(T* to) {
     for (std::int64_t i = 0; i < box.count(); ++i) to[i] = where[i] ? to[i] : T(0);
   };
-  if (d.type().element() == ir::Kind::f64) clear(box.as<double>());
+  if (element == ir::Kind::f64) clear(box.as<double>());
   else clear(box.as<float>());
   return d;
 }

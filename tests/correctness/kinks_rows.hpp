@@ -287,7 +287,9 @@ inline std::vector<Row> rows_of_arrays() {
   // Arrays of which some elements are read, kept or handed on.
   add("39a", [](V a) {
     const V b = sqrt(a);
-    return FOR(0, a.size(), D(0.0), [&](auto i, auto s) { return IF(a[i] > 0.0, [&] { return s + b[i]; }, [&] { return s; }); });
+    return FOR(0, a.size(), D(0.0), [&](auto i, auto s) {
+      return IF(a[i] > 0.0, [&] { return s + b[i]; }, [&] { return s; });
+    });
   }, {0, 4});
   add("39b", [](V a) {
     const V b = log(a);

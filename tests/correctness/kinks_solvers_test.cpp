@@ -45,7 +45,8 @@ TEST_CASE("a derivative outside of the slopes to the sides is an error that tell
   const auto wrong = custom_vjp(
       sig<double(double)>([](auto x) { return abs(x); }), [](D x) { return std::tuple(abs(x), x); },
       [](D, D g) { return 3.0 * g; });
-  CHECK_THROWS_WITH(check_derivative(sig<double(double)>([wrong](D x) { return wrong(x); }), {.kink = [](const std::string&) {}})(0.0),
+  const auto program = sig<double(double)>([wrong](D x) { return wrong(x); });
+  CHECK_THROWS_WITH(check_derivative(program, {.kink = [](const std::string&) {}})(0.0),
                     Catch::Contains("there is a kink here, with slopes -1 and 1 to the two sides"));
 }
 

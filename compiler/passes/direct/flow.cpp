@@ -204,7 +204,8 @@ class Guard : Flows {
   /// To a number beside a cell; a number to each element of an array beside one.
   static void add_count(Builder& b, const Cell& c, Value* count) {
     Value* const beside = c.companion;
-    if (beside->type.content().is_tensor() && count->type.is_scalar()) count = b.emit(Opcode::broadcast_, {count, shape_of_cell(beside)});
+    if (beside->type.content().is_tensor() && count->type.is_scalar())
+      count = b.emit(Opcode::broadcast_, {count, shape_of_cell(beside)});
     b.op(Opcode::ref_add_, {beside, count});
   }
   /// What a cell is the adjoint of.
@@ -380,11 +381,13 @@ class Guard : Flows {
     if (seen) contributions[to].push_back({condition, true});
     if (!beside || seen) return;
     const ir::Type element = element_of(to);
-    if (!count) count = condition && (tensor || condition->type.is_scalar()) ? one_where(b, condition, element) : b.number(1, element);
+    if (!count && condition && (tensor || condition->type.is_scalar())) count = one_where(b, condition, element);
+    if (!count) count = b.number(1, element);
     if (!part) return add_count(b, *c, count);
     std::vector<Value*> operands = op->operands;
     operands[0] = c->companion;
-    if (count->type.is_scalar() && operands.back()->type.is_tensor()) count = b.emit(Opcode::broadcast_, {count, operands.back()});
+    if (count->type.is_scalar() && operands.back()->type.is_tensor())
+      count = b.emit(Opcode::broadcast_, {count, operands.back()});
     operands.back() = count;
     Op* const counted = b.op(Opcode::ref_acc_, operands);
     counted->integer = op->integer;
