@@ -1,7 +1,10 @@
 // Eager and staged adjoint cells.
 #include "lantern/compiler/ad/adjoint_cell.hpp"
 
+#include <algorithm>
+
 #include "lantern/compiler/ad/double_step.hpp"
+#include "lantern/compiler/ad/flow_mask.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 
 namespace lantern::core::ad {
@@ -47,10 +50,45 @@ Datum flow_at(Datum flow, std::span<const Datum> indices, bool holds) {
   return evaluate({Opcode::set_, 0, {}}, operands);
 }
 
+Datum flow_everywhere(const Datum& d) {
+  const TensorBox* const box = tensor_box(d);
+  if (!box) return {};
+  Datum all = make_tensor(ir::Kind::boolean, box->shape);
+  std::ranges::fill(static_cast<TensorBox*>(all.box())->data(), std::byte{1});
+  return all;
+}
+
+Datum without_flow(Datum d, const Datum& flow, const Location& loc) {
+  const ir::Kind element = d.type().element();
+  if (!d.is_boxed(Boxed::Kind::tensor) || !d.unique() || (element != ir::Kind::f64 && element != ir::Kind::f32))
+    return perform({Opcode::select_, 0, loc}, {flow, d, zeros_like(d, loc)});
+  auto& box = *static_cast<TensorBox*>(d.box());
+  const auto* const where = static_cast<const TensorBox*>(flow.box())->as<bool>();
+  const auto clear = [&]<class T>(T* to) {
+    for (std::int64_t i = 0; i < box.count(); ++i) to[i] = where[i] ? to[i] : T(0);
+  };
+  if (element == ir::Kind::f64) clear(box.as<double>());
+  else clear(box.as<float>());
+  return d;
+}
+
 Datum flow_of_sum(const Datum& a, const Datum& b, const Location& loc) {
   const Datum x = flow(a), y = flow(b);
   return x.empty() || y.empty() ? Datum() : perform({Opcode::lor_, 0, loc}, {x, y});
 }
+
+namespace {
+
+/// The same with another answer for the rows that an operation adds to.
+Datum flow_in_rows(Datum where, const Operation& op, const Datum& row, const Datum& part) {
+  Datum added = flow(part);
+  if (added.empty()) added = flow_everywhere(part);
+  if (added.empty()) return {};
+  Datums operands{std::move(where), strip(row), added};
+  return evaluate({op.code, 0, op.loc}, operands);
+}
+
+}  // namespace
 
 void EagerCell::add(const Datum& v, const Location& loc) {
   if (value_.empty() || v.type().is_scalar()) {
@@ -64,10 +102,14 @@ void EagerCell::add(const Datum& v, const Location& loc) {
 void EagerCell::accumulate(const Operation& op, const Datums& arguments) {
   const bool first = value_.empty();
   if (first) value_ = zeros_like(like(), op.loc);
-  TensorBox* const box = op.code == Opcode::add_at_ ? tensor_box(value_) : nullptr;
+  const bool part = op.code == Opcode::add_at_ || op.code == Opcode::add_take_ || op.code == Opcode::add_slice_;
+  TensorBox* const box = part ? tensor_box(value_) : nullptr;
   Datum where = box && first ? make_tensor(ir::Kind::boolean, box->shape) : box ? std::exchange(box->flow, {}) : Datum();
   value_ = combine(op, arguments);
-  if (!where.empty()) with_flow(value_, flow_at(std::move(where), std::span(arguments).first(arguments.size() - 1), true));
+  if (where.empty()) return;
+  const std::span indices = std::span(arguments).first(arguments.size() - 1);
+  with_flow(value_, op.code == Opcode::add_at_ ? flow_at(std::move(where), indices, true)
+                                                : flow_in_rows(std::move(where), op, indices[0], arguments.back()));
 }
 
 // At the bottom level the cell's own memory is reused; above it, the level's mode is asked.

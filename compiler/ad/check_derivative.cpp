@@ -232,8 +232,11 @@ class Check {
         result < values_.size()
             ? values_.size() > 1 ? "number " + std::to_string(result + 1) + " of the results" : "the result"
             : "a weighted sum of the results";
+    char kink[160] = "";
+    if (s.kink(slack))
+      std::snprintf(kink, sizeof kink, "; there is a kink here, with slopes %.10g and %.10g to the two sides", s.left, s.right);
     raise_at(loc_, "check_derivative: the derivative of " + of + " of '" + program_.name + "' by " + where +
-                       ": " + mode + " gives " + numbers_text);
+                       ": " + mode + " gives " + numbers_text + kink);
   }
 
   const Program& program_;

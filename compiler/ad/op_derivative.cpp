@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/ad/double_step.hpp"
+#include "lantern/compiler/ad/flow_mask.hpp"
 #include "lantern/compiler/ad/kept_operands.hpp"
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/ir/error.hpp"
@@ -200,7 +201,7 @@ Datum share(const ir::Formula& f, const FormulaContext& c) {
   if (const Datum own = flow_of(f, {c.op, bare, result, {}}); !own.empty())
     where = where.empty() ? own : apply(Opcode::land_, {where, own}, c.op.loc);
   if (where.empty()) return v;
-  return with_flow(apply(Opcode::select_, {where, v, zeros_like(v, c.op.loc)}, c.op.loc), where);
+  return with_flow(without_flow(std::move(v), where, c.op.loc), where);
 }
 
 }  // namespace
@@ -258,7 +259,10 @@ void propagate_product(std::size_t i, const FormulaContext& c, Cell& cell) {
   if (call.into == ir::Call::Into::adjoint) return cell.accumulate(op, arguments);
   if (call.into == ir::Call::Into::zeros)
     arguments.insert(arguments.begin(), zeros_like(c.operands[i], c.op.loc));
-  cell.add(perform(op, arguments), c.op.loc);
+  Datum received = perform(op, arguments);
+  if (const Datum where = c.op.code == Opcode::transpose_ ? flow(c.cotangent) : Datum(); !where.empty())
+    received = with_flow(received, perform({Opcode::transpose_, 0, c.op.loc}, {where}));
+  cell.add(received, c.op.loc);
 }
 
 }  // namespace
@@ -287,16 +291,25 @@ void propagate(std::size_t i, const FormulaContext& c, Cell& cell) {
     if (const Datum received = share(*f, c); !received.empty()) cell.add(received, c.op.loc);
     return;
   }
-  if (const Datum where = flow(c.cotangent); !where.empty() && (f->op == Opcode::get_ || f->op == Opcode::set_)) {
-    // One element of a cotangent, or all others.
-    Datums at = index_operands(c);
+  if (const Datum where = flow(c.cotangent); f->op == Opcode::set_ || !where.empty()) {
+    // One element of a cotangent, or all others; its elements in other places.
+    Datums at = f->op == Opcode::set_ || f->op == Opcode::get_ ? index_operands(c) : Datums();
     for (Datum& index : at) index = strip(index);
     if (f->op == Opcode::set_) {
+      const Datum all = where.empty() ? flow_everywhere(c.cotangent) : where;
       const Datum v = evaluate_formula(*f, c);
-      return cell.add(with_flow(v, flow_at(where, at, false)), c.op.loc);
+      return cell.add(all.empty() ? v : with_flow(v, flow_at(all, at, false)), c.op.loc);
     }
-    at.insert(at.begin(), where);
-    if (!evaluate({Opcode::get_, 0, c.op.loc}, at).b()) return;
+    if (f->op == Opcode::get_) {
+      at.insert(at.begin(), where);
+      if (!evaluate({Opcode::get_, 0, c.op.loc}, at).b()) return;
+    }
+    if (f->op == Opcode::slice_ || f->op == Opcode::take_ || f->op == Opcode::reshape_) {
+      const Transient bare(c.operands, [](const Datum& d) -> const Datum& { return strip(d); });
+      const Datum result = strip(c.result);
+      return cell.add(with_flow(evaluate_formula(*f, c), evaluate_formula(*f, {c.op, bare, result, where})), c.op.loc);
+    }
+    if (f->op == Opcode::cast_like_) return cell.add(with_flow(evaluate_formula(*f, c), where), c.op.loc);
   }
   if (f->accumulates()) return cell.accumulate({f->op, 0, c.op.loc}, arguments_of(*f, c, 1));
   cell.add(evaluate_formula(*f, c), c.op.loc);

@@ -80,7 +80,8 @@ Number<E> share_of_root(const G& g, const Number<E>& t, const Number<E>& h, cons
 /// is an Error.
 ///
 /// By the time of an event and the state there derivatives pass as they do by a formula; where g has a root
-/// of order 2 (the solution touches the event), they are infinite. What is done at an event, such as a ball
+/// of order 2 (the solution touches the event), they are infinite. At a kink of f or g its slopes are those of
+/// docs/conventions.md, eagerly and compiled; check_derivative tells of it. What is done at an event, such as a ball
 /// that bounces, is written between two calls, in a FOR. Errors: as for dormand_prince; most < 1; a state
 /// that is neither a number nor a vector.
 template <class F, class G, class Y, class... P>

@@ -208,7 +208,8 @@ Root<Number<E>> bracketed(const char* name, BracketSolver solver, F f, RootOptio
 /// number or a vector, f of it of the same type and size; a... are any products of Reps. The Jacobian is
 /// found by differentiation, and dense: for up to some hundreds of unknowns.
 ///
-/// At a kink of f its slopes are those of docs/conventions.md, in the steps and in the derivative of x, eagerly and compiled.
+/// At a kink of f its slopes are those of docs/conventions.md, in the steps and in the derivative of x, eagerly and compiled;
+/// check_derivative tells of it.
 ///
 /// It stops, without having converged, where the Jacobian is singular or f is not finite. Errors: an unknown
 /// that is a matrix, or has no elements; f of another type.

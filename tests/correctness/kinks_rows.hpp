@@ -238,6 +238,11 @@ inline std::vector<Row> rows_of_numbers() {
       return IF(i < 2, [&] { return 2.0 * s; }, [&] { return IF(x > 0.0, [&] { return s * b; }, [&] { return s; }); });
     });
   }, 0, true);
+  // A state that the first iteration replaces.
+  r.one("38o", [](D x) {
+    const D b = sqrt(x);
+    return FOR(0, 2, b, [&](auto, auto) { return 2.0 * x; });
+  }, 0, true);
   return r.all;
 }
 
@@ -279,6 +284,46 @@ inline std::vector<Row> rows_of_arrays() {
   add("26c where", [tensor](V a) { return sum(where(tensor(a) > 0.0, sqrt(tensor(a)), 0.0)); }, {0, -1, 4});
   add("26e where", [tensor](V a) { return sum(where(tensor(a) > 0.0, 3.0 / tensor(a), tensor(a))); }, {0, -1, 4});
   add("37c array", [tensor](V a) { return sum(relu(log(tensor(a)))); }, {0, 1, 4});
+  // Arrays of which some elements are read, kept or handed on.
+  add("39a", [](V a) {
+    const V b = sqrt(a);
+    return FOR(0, a.size(), D(0.0), [&](auto i, auto s) {
+      return IF(a[i] > 0.0, [&] { return s + b[i]; }, [&] { return s; });
+    });
+  }, {0, 4});
+  add("39b", [](V a) {
+    const V b = log(a);
+    return FOR(0, a.size() - 1, D(0.0), [&](auto i, auto s) { return s + b[i]; });
+  }, {2, 0});
+  add("39c", [](V a) {
+    const V b = FOR(0, a.size(), a, [&](auto i, V s) { return s.set(i, sqrt(a[i])); });
+    return b[1];
+  }, {0, 4});
+  add("39d", [](V a) { return sum(sqrt(a).slice(1, 2)); }, {0, 4});
+  add("39e", [](V a) {
+    const V b = 1.0 / a;
+    return sum(b.set(0, a[1]));
+  }, {0, 4});
+  add("39f", [](V a) { return sum(sqrt(reshape(a, 2, 2)).row(1)); }, {0, 0, 4, 1});
+  add("39g", [](V a) {
+    const auto m = sqrt(reshape(a, 2, 2));
+    return m(1, 1) + m(1, 0);
+  }, {0, 0, 4, 1});
+  add("39h", [](V a) {
+    const V b = sqrt(a);
+    return IF(a[1] > 1.0, [&] { return b[1]; }, [&] { return b[0]; });
+  }, {0, 4});
+  add("39i", [](V a) {
+    const V b = sqrt(a), c = 2.0 * b + a;
+    return sum(FOR(0, 2, fill(D(0.0), 2), [&](auto i, V s) {
+      return s.set(i, IF(a[i] > 0.0, [&] { return c[i] * c[i]; }, [&] { return a[i]; }));
+    }));
+  }, {0, 4});
+  add("39j", [](V a) { return sum(concat(sqrt(a).slice(1, 2), a)); }, {0, 4});
+  add("39k", [](V a) {
+    const auto m = transpose(sqrt(reshape(a, 2, 2)));
+    return m(0, 1);
+  }, {0, 0, 4, 0});
   add("36c", [](V a) { const D n = norm(a); return n * n; }, {0, 0}, true);
   return r;
 }

@@ -16,8 +16,10 @@ class Guard : Flows {
   explicit Guard(ir::Function& unit) : Flows(unit), module_(*unit.module) {}
 
   void run() {
-    if (!find_flows()) return;
+    find_derived();
     find_wanted();
+    find_recurrent();
+    if (!find_flows()) return;
     find_companions();
     for (Block* b : blocks_) rewrite(b);
   }
@@ -27,35 +29,33 @@ class Guard : Flows {
   struct Masked {
     Value* condition = nullptr;  ///< null: always
     bool exact = true;           ///< 0 where the condition does not hold
+    Value* count = nullptr;      ///< of an array: the number of additions to each element, not 0 where it holds
   };
   using Masks = std::unordered_map<const Value*, Masked>;
 
-  /// Cells that have a number beside them: those asked for, and the parameters through which they are added to.
+  /// Cells that have a number beside them, which counts additions: those asked for, and the parameters through which they are
+  /// added to. Beside an array there is one for each element.
   void find_companions() {
     std::vector<Value*> todo;
     for (Value* v : order_) {
       Cell& c = cells_[v];
       if (!own(v) || !guarded(c)) continue;
-      // One number says little of the many elements of an array.
-      if (v->type.content().is_tensor()) continue;
+      if (v->type.content().is_tensor() && !by_elements(v, c)) continue;
       // A number that goes through a loop keeps it from running in lanes: only a factor that may be infinite is worth it.
       if (!c.wanted_pole && goes_through_loop(c)) continue;
-      if (condition(*c.home, v, c) == Form::unseen) todo.push_back(v);
+      if (condition(*c.home, v, c) == Form::unseen || adds_by_element(v, c)) todo.push_back(v);
     }
-    std::vector<Op*> extended;
+    std::vector<Block*> extended;
     std::unordered_set<const Value*> beside(todo.begin(), todo.end());
     for (std::size_t k = 0; k < todo.size(); ++k) {
       Value* const v = todo[k];
       Cell& c = cells_[v];
       if (own(v)) {
         Builder b = Builder::after(v->def);
-        c.companion = b.op(Opcode::ref_new_, {b.number(0)}, {ir::Type::ref(ir::F64)})->result();
+        c.companion = b.op(Opcode::ref_new_, {v->def->operands[0]}, {v->type})->result();
       } else {
-        Op* const fun = c.home->parent;
-        module_.add_param(c.home, ir::F64);
-        c.companion = module_.add_param(c.home, ir::Type::ref(ir::F64));
-        extended.push_back(fun);
-        parameters_of_[fun].push_back(v);
+        c.companion = module_.add_param(c.home, v->type);
+        extended.push_back(c.home);
       }
       counted_.push_back(v);
       for (Op* use : c.uses) {
@@ -69,28 +69,51 @@ class Guard : Flows {
         }
       }
     }
-    for (Op* fun : extended) {
+    hand_on_companions(extended);
+  }
+
+  /// The cell beside a parameter is the next parameter, and so are their arguments.
+  void hand_on_companions(const std::vector<Block*>& extended) {
+    for (Block* block : std::unordered_set<Block*>(extended.begin(), extended.end())) {
+      std::vector<Value*> params;
       std::vector<ir::Type> types;
-      for (const Value* p : fun->blocks[0]->params) types.push_back(p->type);
-      fun->results[0]->type = ir::Type::cont(types);
+      for (Value* p : block->params) {
+        if (params.size() == block->params.size()) break;
+        for (Value* const q : {p, is_cell(p) && cell(p) ? cell(p)->companion : nullptr}) {
+          if (!q) continue;
+          q->index = static_cast<std::uint32_t>(params.size());
+          params.push_back(q);
+          types.push_back(q->type);
+        }
+      }
+      block->params = std::move(params);
+      block->parent->results[0]->type = ir::Type::cont(types);
     }
     for (Block* b : blocks_) {
       Op* const jump = end(*b);
-      if (!jump || !jump->is(Opcode::jump_)) continue;
-      const auto found = parameters_of_.find(jump->operands[0]->def);
-      if (found == parameters_of_.end()) continue;
-      for (const Value* p : found->second) {
-        Builder before = Builder::before(jump);
-        Value* const zero = before.number(0);
-        const Value* argument = jump->operands[p->index + 1];
-        const Cell* c = cell(argument);
-        Value* beside_argument = c ? c->companion : nullptr;
-        if (!beside_argument) beside_argument = before.op(Opcode::ref_new_, {zero}, {ir::Type::ref(ir::F64)})->result();
-        jump->operands.push_back(zero);
-        jump->operands.push_back(beside_argument);
+      Op* const fun = jump && jump->is(Opcode::jump_) ? jump->operands[0]->def : nullptr;
+      if (!fun || std::ranges::find(extended, fun->blocks[0]) == extended.end()) continue;
+      std::vector<Value*> operands{jump->operands[0]};
+      auto given = jump->operands.begin() + 1;
+      for (Value* p : fun->blocks[0]->params) {
+        if (operands.size() > 1 && is_companion(*fun->blocks[0], *p)) {
+          const Cell* c = cell(operands.back());
+          Value* const primal = operands[operands.size() - 2];
+          operands.push_back(c && c->companion ? c->companion
+                                               : Builder::before(jump).op(Opcode::ref_new_, {primal}, {p->type})->result());
+        } else {
+          operands.push_back(*given++);
+        }
       }
+      jump->operands = std::move(operands);
     }
   }
+  bool is_companion(const Block& block, const Value& p) {
+    if (p.index == 0) return false;
+    const Cell* c = cell(block.params[p.index - 1]);
+    return c && c->companion == &p;
+  }
+
   /// Whether a loop takes the cell from iteration to iteration.
   bool goes_through_loop(const Cell& c) const {
     return std::ranges::any_of(c.uses, [&](const Op* use) {
@@ -153,10 +176,7 @@ class Guard : Flows {
     const Op& end = *this->end(block);
     std::unordered_set<const Value*> done;
     for (const auto& [v, form] : conditions_of(block)) {
-      Value* const beside = cells_[v].companion;
-      Value* const one = b.number(1);
-      Value* const count = b.emit(Opcode::select_, {written(b, block, form), one, b.number(0)});
-      b.op(Opcode::ref_add_, {beside, count});
+      add_count(b, cells_[v], one_where(b, written(b, block, form), element_of(v)));
       done.insert(v);
     }
     for (std::size_t i = end.is(Opcode::jump_) ? 1 : 0; i < end.operands.size(); ++i) {
@@ -170,8 +190,28 @@ class Guard : Flows {
                                            : of_argument(end.operands[0], i - 1, 0);
       if (f == Flow::never) continue;
       if (conditional(f) && p && cells_[const_cast<Value*>(p)].companion) continue;  // counted there
-      b.op(Opcode::ref_add_, {c->companion, b.number(1)});
+      add_count(b, *c, b.number(1, element_of(v)));
     }
+  }
+
+  static ir::Type element_of(const Value* cell) { return ir::Type(cell->type.content().element()); }
+  /// 1 where a condition holds, else 0: a number or an array of them.
+  static Value* one_where(Builder& b, Value* condition, ir::Type element) {
+    Value* const one = b.number(1, element);
+    if (condition->type.is_scalar()) return b.emit(Opcode::select_, {condition, one, b.number(0, element)});
+    return b.emit(Opcode::cast_, {condition}, static_cast<std::int64_t>(element.element()));
+  }
+  /// To a number beside a cell; a number to each element of an array beside one.
+  static void add_count(Builder& b, const Cell& c, Value* count) {
+    Value* const beside = c.companion;
+    if (beside->type.content().is_tensor() && count->type.is_scalar())
+      count = b.emit(Opcode::broadcast_, {count, shape_of_cell(beside)});
+    b.op(Opcode::ref_add_, {beside, count});
+  }
+  /// What a cell is the adjoint of.
+  static Value* shape_of_cell(const Value* companion) {
+    if (companion->def) return companion->def->operands[0];
+    return companion->block->params[companion->index - 2];
   }
 
   /// Cells with a number beside them to which a loop that starts here adds unless it has no iteration.
@@ -210,8 +250,7 @@ class Guard : Flows {
       const Value* v = op->operands[0];
       Cell& c = *cell(v);
       if (!guarded(c)) return;
-      Value* condition = condition_of_cell(b, block, v, c, contributions[v]);
-      if (condition) masks[op->result()] = {condition, true};
+      masks[op->result()] = condition_of_cell(b, block, v, c, contributions[v]);
       return;
     }
     if (adds(*op)) return rewrite_addition(b, block, op, masks, contributions);
@@ -222,17 +261,28 @@ class Guard : Flows {
     }
     if (!is_derived || never) {
       exact_operands(b, op, masks);
-      return keep(op);
+      keep(op);
+      if (is_derived && op->results.size() == 1 && op->result()->type.is_float_element())
+        masks[op->result()] = {b.boolean(false), false};
+      return;
     }
     if (op->is(Opcode::select_)) {
       exact_operands(b, op, masks);
       Value* const condition = condition_of_select(b, *op, masks);
       keep(op);
-      if (condition) masks[op->result()] = {condition, true};
+      if (condition) masks[op->result()] = {condition};
+      return;
+    }
+    if (op->is(Opcode::set_) && is_zero(op->operands.back()) && conditional(operand(op->result()).flow) &&
+        operand(op->result()).by_element) {
+      const Masked base = masks[op->operands[0]];
+      exact_operands(b, op, masks);
+      keep(op);
+      masks[op->result()] = without_element(b, *op, base);
       return;
     }
     const Kind kind = kind_of(*op);
-    Value* condition = nullptr;
+    Value *condition = nullptr, *count = nullptr;
     bool first = true, exact = true;
     for (Value* v : data_of(*op)) {
       if (!derived_.contains(v)) continue;
@@ -240,12 +290,15 @@ class Guard : Flows {
       Value* const one = m == masks.end() ? nullptr : m->second.condition;
       exact &= m == masks.end() || m->second.exact;
       condition = first ? one : any(b, condition, one);
+      count = first && one ? m->second.count : nullptr;
       first = false;
     }
     if (kind == Kind::moves && condition && condition->type.is_tensor()) {
       std::vector<Value*> operands = op->operands;
-      operands[0] = condition;
-      condition = b.emit(op->code, operands, op->integer);
+      operands[0] = count ? count : condition;
+      Value* const moved = b.emit(op->code, operands, op->integer);
+      condition = count ? nonzero(b, moved) : moved;
+      if (count) count = moved;
     }
     if (kind == Kind::other || !condition) {
       exact_operands(b, op, masks);
@@ -253,8 +306,26 @@ class Guard : Flows {
     }
     keep(op);
     if (!condition || (kind == Kind::other && condition->type.is_tensor()) || op->results.size() != 1) return;
-    masks[op->result()] = {condition, kind != Kind::product ? exact : exact && !is_product(*op)};
+    masks[op->result()] = {condition, kind != Kind::product ? exact : exact && !is_product(*op), count};
   }
+
+  /// Of an array of which one element is another's.
+  Masked without_element(Builder& b, const Op& op, const Masked& base) {
+    std::vector<Value*> operands = op.operands;
+    Value* const v = operands[0];
+    const ir::Type element(v->type.element());
+    Value* count = base.count;
+    if (!count && base.condition && base.condition->type.is_tensor()) count = one_where(b, base.condition, element);
+    if (!count) {
+      Value* const one = base.condition ? one_where(b, base.condition, element) : b.number(1, element);
+      count = b.emit(Opcode::broadcast_, {one, v});
+    }
+    operands[0] = count;
+    operands.back() = b.number(0, element);
+    count = b.emit(Opcode::set_, operands);
+    return {nonzero(b, count), true, count};
+  }
+  static Value* nonzero(Builder& b, Value* count) { return b.emit(Opcode::ne_, {count, b.zero_like(count)}); }
 
   void exact_operands(Builder& b, Op* op, const Masks& masks) {
     for (Value*& v : op->operands) {
@@ -285,7 +356,7 @@ class Guard : Flows {
     const Value* to = op->operands[0];
     Cell* const c = cell(to);
     bool never = false;
-    Value* condition = nullptr;
+    Value *condition = nullptr, *count = nullptr;
     bool first = true;
     for (std::size_t i = 1; i < op->operands.size(); ++i) {
       const Value* v = op->operands[i];
@@ -294,28 +365,36 @@ class Guard : Flows {
       const auto m = masks.find(v);
       Value* const one = m == masks.end() ? nullptr : m->second.condition;
       condition = first ? one : nullptr;
+      // What flows where something flows into another cell is that cell's own number: a loop hands it on unchanged.
+      count = first && one ? m->second.count : nullptr;
       first = false;
     }
     if (never) return;  // nothing is added
     exact_operands(b, op, masks);
-    if (op->is(Opcode::ref_acc_) && condition && condition->type.is_tensor()) condition = nullptr;
+    const bool tensor = to->type.content().is_tensor(), part = adds_to_part(*op);
+    if (op->is(Opcode::ref_acc_) && !part && condition && condition->type.is_tensor()) condition = count = nullptr;
     b.block()->ops.push_back(op);
     if (!c) return;
-    contributions[to].push_back({condition, true});
-    if (!c->companion || covered(block, to, *c)) return;
+    const bool beside = c->companion && !covered(block, to, *c);
     // Of the cell's own block the condition is seen where it is read.
-    if (c->home == &block && own(to)) return;
-    Value* count = b.number(1);
-    if (condition && condition->type.is_scalar()) {
-      // What flows where something flows into another cell is that cell's own number: a loop hands it on unchanged.
-      const auto own_number = numbers_.find(condition);
-      count = own_number != numbers_.end() ? own_number->second : b.emit(Opcode::select_, {condition, count, b.number(0)});
-    }
-    b.op(Opcode::ref_add_, {c->companion, count});
+    const bool seen = c->home == &block && own(to) && !(tensor && beside && (part || (condition && condition->type.is_tensor())));
+    if (seen) contributions[to].push_back({condition, true});
+    if (!beside || seen) return;
+    const ir::Type element = element_of(to);
+    if (!count && condition && (tensor || condition->type.is_scalar())) count = one_where(b, condition, element);
+    if (!count) count = b.number(1, element);
+    if (!part) return add_count(b, *c, count);
+    std::vector<Value*> operands = op->operands;
+    operands[0] = c->companion;
+    if (count->type.is_scalar() && operands.back()->type.is_tensor())
+      count = b.emit(Opcode::broadcast_, {count, operands.back()});
+    operands.back() = count;
+    Op* const counted = b.op(Opcode::ref_acc_, operands);
+    counted->integer = op->integer;
   }
 
-  /// Whether anything has been added to a cell, where it is read; null: always.
-  Value* condition_of_cell(Builder& b, const Block& block, const Value* v, Cell& c, const std::vector<Masked>& parts) {
+  /// Whether anything has been added to a cell, where it is read.
+  Masked condition_of_cell(Builder& b, const Block& block, const Value* v, Cell& c, const std::vector<Masked>& parts) {
     const Form form = condition(block, v, c);
     Value* total = nullptr;
     bool first = true;
@@ -324,23 +403,20 @@ class Guard : Flows {
       first = false;
     };
     for (const Masked& m : parts) join(m.condition);
+    Value* count = nullptr;
     if (c.companion) {
-      Value* const count = b.op(Opcode::ref_get_, {c.companion}, {ir::F64})->result();
-      Value* const some = b.emit(Opcode::ne_, {count, b.number(0)});
-      numbers_[some] = count;
-      join(some);
+      count = b.op(Opcode::ref_get_, {c.companion}, {v->type.content()})->result();
+      join(nonzero(b, count));
     } else if (form == Form::unseen) {
       join(nullptr);
     } else if (form != Form::never) {
       join(written(b, block, form));
     }
-    return total;
+    return {total, true, parts.empty() ? count : nullptr};
   }
 
   ir::Module& module_;
   std::vector<Value*> counted_;                         ///< cells with a number beside them
-  std::unordered_map<const Value*, Value*> numbers_;  ///< by the condition that they are not 0
-  std::unordered_map<const Op*, std::vector<Value*>> parameters_of_;  ///< with a number beside them
 };
 
 }  // namespace

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "lantern/compiler/passes/direct/poles.hpp"
 #include "lantern/ir/clone.hpp"
 #include "lantern/ir/external.hpp"
 #include "lantern/ir/graph.hpp"
@@ -82,27 +82,6 @@ inline std::size_t end_of(const Block& block) {
   return static_cast<std::size_t>(std::ranges::find_if(block.ops, ends) - block.ops.begin());
 }
 
-/// Which partial derivatives may be infinite where the arguments are not: such a value is near.
-inline bool near_pole(const Value* v, int budget) {
-  const Op* op = v->def;
-  if (!op || budget == 0) return false;
-  switch (op->code) {
-    case Opcode::div_:
-    case Opcode::over_:
-    case Opcode::pow_:
-    case Opcode::log_:
-    case Opcode::log2_:
-    case Opcode::log10_:
-    case Opcode::log1p_:
-    case Opcode::polygamma_:
-      return true;
-    default:
-      break;
-  }
-  if (!ir::info(op->code).elementwise) return false;
-  return std::ranges::any_of(op->operands, [&](const Value* x) { return near_pole(x, budget - 1); });
-}
-
 /// The operands that an operation computes with: of others it asks the shape or the type.
 inline std::span<Value* const> data_of(const Op& op) {
   const std::span<Value* const> all(op.operands);
@@ -135,16 +114,14 @@ class Flows {
     return waits_ == Waits::all && (a == Flow::open || b == Flow::open) ? Flow::open : joined(a, b);
   }
 
-  /// Of a vector, the elements to which something flows, where these are some that are known; null: all.
-  using Elements = std::optional<std::set<std::int64_t>>;
   struct Cell {
     std::vector<Op*> uses;
-    Elements elements = std::set<std::int64_t>();
     Block* home = nullptr;
     Flow flow = Flow::open;
     bool outside = false;      ///< used in other blocks than its own
     bool wanted = false;       ///< a product is made of what it holds
     bool wanted_pole = false;  ///< with a factor that may be infinite
+    bool recurrent = false;    ///< of an array that a loop hands on, and reads elements of
     Value* companion = nullptr;
     /// The blocks below its own that hold uses, by the block around them.
     std::unordered_map<const Block*, std::vector<Block*>> nested;
@@ -154,7 +131,7 @@ class Flows {
   struct Derived {
     Flow flow = Flow::open;
     bool by_element = false;  ///< the condition is a tensor's
-    Elements elements = {};
+    bool wanted_pole = false;  ///< a product is made of it, with a factor that may be infinite
   };
   // ---- what there is
 
@@ -190,12 +167,14 @@ class Flows {
         if (is_cell(p)) declare(p, op->blocks[0]);
     for (Value* v : op->operands)
       if (is_cell(v)) cells_[v].uses.push_back(op);
+    if (op->is(Opcode::ref_add_) && op->operands[1]->def && op->operands[1]->def->is(Opcode::set_))
+      added_to_[op->operands[1]->def] = op->operands[0];
     if (op->is(Opcode::jump_)) {
       Op* const fun = op->operands[0]->def;
       // A loop is a continuation that is called inside itself.
       if (fun)
         for (const Block* at = b; at && at != fun->parent; at = at->parent ? at->parent->parent : nullptr)
-          if (at == fun->blocks[0]) loops_.insert(fun);
+          if (at == fun->blocks[0]) loops_[fun].push_back(op);
     }
     if (op->is(Opcode::call_) && op->callee->cps)
       continuations_[op->callee->body->params.back()].push_back(op->operands.back());
@@ -237,8 +216,8 @@ class Flows {
 
   // ---- whether something flows
 
-  /// Whether anything is not added to always.
-  bool find_flows() {
+  /// The operations of backward parts that adjoints go through.
+  void find_derived() {
     for (Block* b : blocks_) {
       std::vector<Op*> ops;
       for (std::size_t i = place_of_end(*b); i < b->ops.size(); ++i) {
@@ -252,6 +231,10 @@ class Flows {
       }
       if (!ops.empty()) backward_.emplace_back(b, std::move(ops));
     }
+  }
+
+  /// Whether anything is not added to always.
+  bool find_flows() {
     // At first an answer waits for those that it depends on. What is open then depends on itself: of parts of which one
     // runs, those that are known answer. What is open at last flows nowhere but into itself.
     bool some = false;
@@ -270,9 +253,6 @@ class Flows {
       const Flow now = v->def ? in(c.home, v, c) : of_body(c.home->parent, c.home, v, c);
       changed |= joined(c.flow, now) != c.flow;
       c.flow = joined(c.flow, now);
-      Elements reached = united(c.elements, elements_of(v, c));
-      changed |= reached != c.elements;
-      c.elements = std::move(reached);
     };
     // The operations of a backward part stand in the order in which adjoints are made, inner parts come before outer
     // ones, and a cell is looked at where it is read: straight code is done in one sweep.
@@ -284,9 +264,8 @@ class Flows {
           const Derived now = derive(*op);
           for (const Value* v : op->results) {
             Derived& d = derived_[v];
-            const Derived known{joined(d.flow, now.flow), d.by_element || now.by_element,
-                                d.flow == Flow::open ? now.elements : united(d.elements, now.elements)};
-            changed |= d.flow != known.flow || d.by_element != known.by_element || d.elements != known.elements;
+            const Derived known{joined(d.flow, now.flow), d.by_element || now.by_element, d.wanted_pole};
+            changed |= d.flow != known.flow || d.by_element != known.by_element;
             d = known;
             some |= known.flow != Flow::always;
           }
@@ -296,43 +275,84 @@ class Flows {
     return some;
   }
 
-  static Elements united(const Elements& a, const Elements& b) {
-    if (!a || !b) return {};
-    Elements all = a;
-    all->insert(b->begin(), b->end());
-    return all;
-  }
-
   Derived operand(const Value* v) const {
     const auto found = derived_.find(v);
     return found == derived_.end() ? Derived{Flow::always} : found->second;
   }
 
-  static std::optional<std::int64_t> constant_index(const Op& op) {
-    const Op* i = op.operands[1]->def;
-    if (!i || !i->is(Opcode::constant_)) return {};
-    return i->integer;
+  /// Whether it is known of each element of an array whether something flows to it. Not of an array that a loop
+  /// reads and changes: there a count beside each element would cost as much as the element.
+  static bool by_elements(const Value* v, const Cell& c) {
+    return v->type.content().is_tensor() && c.wanted_pole && !c.recurrent;
   }
 
-  /// Of a cell that is added to in its own block alone.
-  Elements elements_of(const Value* v, const Cell& c) const {
-    if (!own(v) || c.outside || v->type.content().rank() != 1) return {};
-    Elements all = std::set<std::int64_t>();
-    for (const Op* use : c.uses) {
-      if (use->is(Opcode::ref_get_)) continue;
-      if (!adds(*use)) return {};
-      const Derived d = operand(use->operands.back());
-      if (d.flow == Flow::never || d.flow == Flow::open) continue;
-      if (use->is(Opcode::ref_add_)) {
-        if (!d.elements) return {};
-        all->insert(d.elements->begin(), d.elements->end());
-        continue;
-      }
-      const auto i = constant_index(*use);
-      if (ir::accumulated_by(*use) != Opcode::add_at_ || !i) return {};
-      all->insert(*i);
+  /// Whether a loop replaces one element after the other: each is read where it is replaced, and has what follows the loop.
+  bool counted_by_loop(const Op& set) const {
+    return std::any_of(set.operands.begin() + 1, set.operands.end() - 1,
+                       [&](const Value* i) { return !i->def && i->block->parent && loops_.contains(i->block->parent); });
+  }
+  /// Whether what an element was before it was replaced is read: something flows to it in place of what flowed to its
+  /// successor.
+  bool read_before(const Op& set, Value* cell) {
+    const auto same = [](const Value* a, const Value* b) {
+      const Op *const x = a->def, *const y = b->def;
+      return a == b || (x && y && x->is(Opcode::constant_) && y->is(Opcode::constant_) && x->integer == y->integer);
+    };
+    return std::ranges::any_of(cells_[cell].direct[set.parent], [&](const Op* use) {
+      if (!use->is(Opcode::ref_acc_) || ir::accumulated_by(*use) != Opcode::add_at_) return false;
+      for (std::size_t i = 1; i + 1 < use->operands.size(); ++i)
+        if (!same(use->operands[i], set.operands[i])) return false;
+      const Flow flow = operand(use->operands.back()).flow;
+      return flow == Flow::always || flow == Flow::open;
+    });
+  }
+
+  /// Whether an accumulation adds to one element, row or slice alone.
+  static bool adds_to_part(const Op& op) {
+    if (!op.is(Opcode::ref_acc_)) return false;
+    const Opcode by = ir::accumulated_by(op);
+    return by == Opcode::add_at_ || by == Opcode::add_take_ || by == Opcode::add_slice_;
+  }
+
+  /// Whether loops around it do for each element of an array what such an operation does to one: each index counts from 0
+  /// to the array's size.
+  bool for_each_element(const Op& op, const Value* array) {
+    if (!own(array) || ir::accumulated_by(op) != Opcode::add_at_) return false;
+    for (std::size_t i = 1; i + 1 < op.operands.size(); ++i)
+      if (!counts_to_size(op.operands[i], array->def->operands[0], static_cast<std::int64_t>(i) - 1)) return false;
+    return true;
+  }
+  bool counts_to_size(const Value* index, const Value* array, std::int64_t dimension) {
+    const Op* const fun = index->def ? nullptr : index->block->parent;
+    const auto loop = fun ? loops_.find(fun) : loops_.end();
+    if (loop == loops_.end()) return false;
+    const Block& header = *fun->blocks[0];
+    const std::size_t at = index->index + 1;
+    const auto constant = [](const Value* v, std::int64_t n) {
+      return v->def && v->def->is(Opcode::constant_) && v->type == ir::I64 && v->def->integer == n;
+    };
+    const Op *const test = end(header), *const start = end(*fun->parent);
+    const Op* const less = test && test->is(Opcode::branch_) ? test->operands[0]->def : nullptr;
+    if (!less || !less->is(Opcode::lt_) || less->operands[0] != index) return false;
+    const Op* const size = less->operands[1]->def;
+    if (!size || !size->is(Opcode::dim_) || size->integer != dimension || shape_of(size->operands[0]) != shape_of(array))
+      return false;
+    if (!start || !start->is(Opcode::jump_) || start->operands[0]->def != fun || !constant(start->operands[at], 0)) return false;
+    return std::ranges::all_of(loop->second, [&](const Op* jump) {
+      const Op* const next = jump->operands[at]->def;
+      return next && next->is(Opcode::add_) && next->operands[0] == index && constant(next->operands[1], 1);
+    });
+  }
+  /// A value of which a tensor has the shape.
+  static const Value* shape_of(const Value* v) {
+    while (v->def && v->type.is_tensor() &&
+           (ir::info(v->def->code).elementwise || v->def->is(Opcode::set_) || v->def->is(Opcode::zeros_like_))) {
+      const auto same = std::ranges::find_if(v->def->operands,
+                                             [&](const Value* x) { return x->type.rank() == v->type.rank(); });
+      if (same == v->def->operands.end()) break;
+      v = *same;
     }
-    return all;
+    return v;
   }
 
   /// What an ordered call gives does not follow from what it is given alone: a cotangent may come from another process.
@@ -352,22 +372,15 @@ class Flows {
     if (comes_from_outside(op)) return {Flow::always};
     if (op.is(Opcode::ref_get_)) {
       const Cell& c = *cell(op.operands[0]);
-      return {c.flow, false, c.elements};
+      return {c.flow, by_elements(op.operands[0], c)};
     }
-    if (op.is(Opcode::get_) || op.is(Opcode::set_)) {
-      Derived d = operand(op.operands[0]);
-      const auto i = op.operands.size() > 1 ? constant_index(op) : std::nullopt;
-      if (d.elements && i && op.is(Opcode::get_)) {
-        if (!d.elements->contains(*i)) d.flow = std::min(d.flow, Flow::never);
-        return {d.flow, false};
-      }
-      const Op* const put = op.operands.back()->def;
-      const bool zero = put && put->is(Opcode::constant_) && put->number == 0;
-      if (d.elements && i && op.is(Opcode::set_) && zero) {
-        d.elements->erase(*i);
-        if (d.elements->empty()) d.flow = std::min(d.flow, Flow::never);
-        return d;
-      }
+    // The adjoint of an array of which one element is another's: nothing flows there.
+    const auto to = op.is(Opcode::set_) && is_zero(op.operands.back()) ? added_to_.find(&op) : added_to_.end();
+    if (to != added_to_.end() && by_elements(to->second, cells_[to->second])) {
+      const Derived rest = operand(op.operands[0]);
+      const bool whole = rest.flow == Flow::always || rest.flow == Flow::entered;
+      if (whole && (counted_by_loop(op) || read_before(op, to->second))) return rest;
+      return {whole ? Flow::sometimes : rest.flow, true};
     }
     if (op.is(Opcode::select_)) {
       const auto side = [&](std::size_t i) {
@@ -394,18 +407,24 @@ class Flows {
   }
 
   /// Of what is added by an operation.
-  Flow added(const Op& op, const Cell& to) const {
+  Flow added(const Op& op, const Cell& to) {
+    const bool elements = by_elements(op.operands[0], to);
+    const bool part = elements && adds_to_part(op);
     Flow f = Flow::open;
     bool any = false;
     for (std::size_t i = 1; i < op.operands.size(); ++i) {
       const auto found = derived_.find(op.operands[i]);
       if (found == derived_.end()) continue;
       Flow one = found->second.flow;
-      if (found->second.by_element && conditional(one) && (to.outside || op.is(Opcode::ref_acc_))) one = Flow::always;
+      if (found->second.by_element && conditional(one) && (elements ? op.is(Opcode::ref_acc_) && !part
+                                                                     : to.outside || op.is(Opcode::ref_acc_)))
+        one = Flow::always;
       f = any ? both(f, one) : one;
       any = true;
     }
-    return any ? f : Flow::always;
+    if (!any) f = Flow::always;
+    const bool some = part && (f == Flow::always || f == Flow::entered) && !for_each_element(op, op.operands[0]);
+    return some ? Flow::sometimes : f;
   }
 
   Flow in(const Block* b, const Value* v, const Cell& c) {
@@ -440,6 +459,8 @@ class Flows {
   Flow of_body(Op* fun, const Block* body, const Value* v, const Cell& c) {
     if (!fun || !loops_.contains(fun)) return in(body, v, c);
     const auto [iteration, exit] = of_loop(*body, v, c);
+    // A state is another in each iteration: what follows the loop adds to the last one alone.
+    if (!v->def && v->block == body && exit == Flow::always) return either(iteration, exit);
     if (exit == Flow::always) return Flow::always;
     if (waits_ != Waits::never && (iteration == Flow::open || exit == Flow::open)) return Flow::open;
     if (iteration == Flow::never || iteration == Flow::open) return exit == Flow::open ? iteration : exit;
@@ -541,6 +562,8 @@ class Flows {
             any |= needed[v].first;
             pole |= needed[v].second;
           }
+          if (is_derived)
+            for (const Value* v : op.results) derived_[v].wanted_pole |= pole;
           if (!is_derived) continue;
           if (op.is(Opcode::ref_get_)) {
             want(*cell(op.operands[0]), any, pole);
@@ -548,7 +571,7 @@ class Flows {
           }
           if (is_product(op)) {
             any = true;
-            for (const Value* v : op.operands) pole |= !derived_.contains(v) && near_pole(v, 12);
+            for (const Value* v : op.operands) pole |= !derived_.contains(v) && near_pole(v);
           }
           need(op, any, pole);
         }
@@ -568,6 +591,47 @@ class Flows {
     }
   }
 
+  /// Finds the arrays that loops hand on and read elements of.
+  void find_recurrent() {
+    std::unordered_map<const Value*, const Value*> same;  // of one array, handed on or with one element replaced
+    const auto root = [&](const Value* v) {
+      for (auto at = same.find(v); at != same.end(); at = same.find(v)) v = at->second;
+      return v;
+    };
+    std::unordered_map<const Value*, std::unordered_set<const Op*>> handed_on_by;
+    for (Block* b : blocks_) {
+      const Op* const jump = end(*b);
+      for (std::size_t i = 1; jump && jump->is(Opcode::jump_) && i < jump->operands.size(); ++i) {
+        const Value *const p = is_cell(jump->operands[i]) ? parameter(*jump, i) : nullptr, *const from = jump->operands[i];
+        if (p && p->type.content().is_tensor() && root(p) != root(from)) same[root(p)] = root(from);
+      }
+    }
+    for (const auto& [set, to] : added_to_)
+      if (const Op* const base = set->operands[0]->def; base && base->is(Opcode::ref_get_))
+        if (const Value *const from = root(base->operands[0]), *const into = root(to); from != into) same[from] = into;
+    for (const auto& [fun, jumps] : loops_)
+      for (const Value* p : fun->blocks[0]->params)
+        if (is_cell(p) && p->type.content().is_tensor()) handed_on_by[root(p)].insert(fun);
+    std::unordered_set<const Value*> recurrent;
+    for (const auto& [v, c] : cells_)
+      if (const auto loops = handed_on_by.find(root(v)); loops != handed_on_by.end())
+        for (const Op* use : c.uses)
+          if (adds_to_part(*use) && in_iteration(use->parent, c.home, loops->second)) recurrent.insert(root(v));
+    for (auto& [v, c] : cells_) c.recurrent = recurrent.contains(root(v));
+  }
+  /// Whether a block in a cell's home belongs to an iteration of one of some loops around the cell, not to what follows them.
+  bool in_iteration(const Block* block, const Block* home, const std::unordered_set<const Op*>& loops) {
+    bool around_cell = false;
+    for (const Block* at = block; at && at->parent; at = at->parent->parent) {
+      const Op *const around = at->parent, *const fun = around->parent ? around->parent->parent : nullptr;
+      around_cell |= around->parent == home;
+      if (around_cell && around->is(Opcode::branch_) && fun && loops.contains(fun) && end(*fun->blocks[0]) == around &&
+          around->blocks[0] == at)
+        return true;
+    }
+    return false;
+  }
+
   bool is_product(const Op& op) const {
     if (kind_of(op) != Kind::product) return false;
     return std::ranges::any_of(op.operands, [&](const Value* v) {
@@ -583,6 +647,16 @@ class Flows {
 
   bool guarded(const Cell& c) const {
     return (c.flow == Flow::sometimes && c.wanted) || (c.flow == Flow::entered && c.wanted_pole);
+  }
+
+  /// Whether some elements of an array may have nothing where others have something.
+  bool adds_by_element(const Value* v, const Cell& c) {
+    if (!by_elements(v, c)) return false;
+    return std::ranges::any_of(c.uses, [&](const Op* use) {
+      if (!adds(*use)) return false;
+      if (adds_to_part(*use)) return !for_each_element(*use, v);
+      return use->is(Opcode::ref_add_) && operand(use->operands[1]).by_element && conditional(operand(use->operands[1]).flow);
+    });
   }
 
   // ---- conditions that a block sees, and numbers beside cells
@@ -642,7 +716,8 @@ class Flows {
   std::unordered_map<const Block*, Op*> ends_;
   std::unordered_map<Value*, Cell> cells_;
   std::vector<Value*> order_;
-  std::unordered_set<const Op*> loops_;
+  std::unordered_map<const Op*, Value*> added_to_;  ///< adjoints without an element: the cells they are added to
+  std::unordered_map<const Op*, std::vector<const Op*>> loops_;  ///< and the jumps to their next iterations
   std::unordered_map<const Value*, std::vector<Value*>> continuations_;  ///< of functions: what they are called with
   std::unordered_set<const Value*> handed_on_;                           ///< continuations that others call, too
   std::unordered_map<const Value*, Derived> derived_;

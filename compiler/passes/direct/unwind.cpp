@@ -56,6 +56,8 @@ bool in_cps(const ir::Function& f) {
 
 void unwind(ir::Function& unit, bool segments) {
   if (unit.cps || !in_cps(unit)) return;
+  // A value that the program computes twice is saved once, and an index that it computes twice is one.
+  cse(unit);
   guard_zeros(unit);
   Unwinder(unit, segments).run();
 }
@@ -67,8 +69,6 @@ void unwind(ir::Module& module) {
 }
 
 void Unwinder::run() {
-  // A value that the program computes twice is saved once.
-  cse(unit_);
   Block* const original = unit_.body;
   Block* body = module_.new_block(nullptr, &unit_);
   body->params = original->params;
@@ -113,7 +113,7 @@ void Unwinder::bind(Region& r, const std::vector<Value*>& params, const std::vec
       fwd_[params[i]] = values[at++];
     } else {
       r.declared.insert(params[i]);
-      likes_[params[i]] = params[i - 1];
+      likes_[params[i]] = primal_of(params, i);
     }
   }
 }
@@ -338,7 +338,7 @@ Block* Unwinder::forward_loop(Region& r, Segment& s, Op* loop, std::vector<Value
   for (std::size_t i = 0; i < header->params.size(); ++i)
     if (header->params[i]->type.is_ref()) {
       region.declared.insert(header->params[i]);
-      likes_[header->params[i]] = header->params[i - 1];
+      likes_[header->params[i]] = primal_of(header->params, i);
     }
   forward(region, test->blocks[0]);
 
@@ -412,7 +412,7 @@ ForwardBackward& Unwinder::halves(ir::Function* f) {
   for (std::size_t i = 0; i < params.size(); ++i) {
     if (params[i]->type.is_ref()) {
       r.declared.insert(params[i]);
-      likes_[params[i]] = params[i - 1];
+      likes_[params[i]] = primal_of(params, i);
     } else {
       Value* p = h.fwd->body->params[at++];
       p->name = params[i]->name;

@@ -158,7 +158,7 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
   for (std::size_t i = 0; i < header->params.size(); ++i)
     if (header->params[i]->type.is_ref()) {
       body.declared.insert(header->params[i]);
-      likes_[header->params[i]] = header->params[i - 1];
+      likes_[header->params[i]] = primal_of(header->params, i);
     }
   forward(body, test->blocks[0]);
   note_updates(block);

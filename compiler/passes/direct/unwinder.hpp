@@ -18,6 +18,12 @@ namespace lantern::passes {
 
 struct Region;
 
+/// What parameter i, a cell, is the adjoint of: cells follow their primal.
+inline Value* primal_of(const std::vector<Value*>& params, std::size_t i) {
+  while (params[i]->type.is_ref()) --i;
+  return params[i];
+}
+
 /// One `A; T; P` of a region's chain, in the original graph.
 struct Segment {
   enum class Kind {
