@@ -13,6 +13,8 @@ using Kernel = const core::detail::ExternalFunction*;
 struct Kernels {
   Kernel f64, f32, i64, i32, boolean;  ///< the operations, by the type of the elements
   Kernel rank, size, barrier, split, dims;
+  Kernel ragged_f64, ragged_f32, ragged_i64, ragged_i32, ragged_boolean, counts;
+  Kernel exact_sum_f64, exact_sum_f32;
 };
 
 /// The first parameter is the place of the call.
@@ -47,7 +49,15 @@ inline const Kernels& kernels() {
                            known("distributed_size", distributed_size),
                            known("distributed_barrier", distributed_barrier),
                            known("distributed_split", distributed_split),
-                           known("distributed_dims", distributed_dims)};
+                           known("distributed_dims", distributed_dims),
+                           known("distributed_ragged_f64", distributed_ragged_f64),
+                           known("distributed_ragged_f32", distributed_ragged_f32),
+                           known("distributed_ragged_i64", distributed_ragged_i64),
+                           known("distributed_ragged_i32", distributed_ragged_i32),
+                           known("distributed_ragged_bool", distributed_ragged_bool),
+                           known("distributed_counts", distributed_counts),
+                           known("distributed_exact_sum_f64", distributed_exact_sum_f64),
+                           known("distributed_exact_sum_f32", distributed_exact_sum_f32)};
   return all;
 }
 

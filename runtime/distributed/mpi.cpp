@@ -47,6 +47,7 @@ const Mpi* load_mpi(std::string& why) {
   find(mpi.scatter, "MPI_Scatter");
   find(mpi.reduce_scatter_block, "MPI_Reduce_scatter_block");
   find(mpi.alltoall, "MPI_Alltoall");
+  find(mpi.alltoallv, "MPI_Alltoallv");
   find(mpi.scan, "MPI_Scan");
   find(mpi.exscan, "MPI_Exscan");
   find(mpi.world, "ompi_mpi_comm_world");

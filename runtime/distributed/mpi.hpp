@@ -45,6 +45,7 @@ struct Mpi {
   int (*scatter)(const void*, int, MpiType, void*, int, MpiType, int, MpiComm);
   int (*reduce_scatter_block)(const void*, void*, int, MpiType, MpiOp, MpiComm);
   int (*alltoall)(const void*, int, MpiType, void*, int, MpiType, MpiComm);
+  int (*alltoallv)(const void*, const int*, const int*, MpiType, void*, const int*, const int*, MpiType, MpiComm);
   int (*scan)(const void*, void*, int, MpiType, MpiOp, MpiComm);
   int (*exscan)(const void*, void*, int, MpiType, MpiOp, MpiComm);
 

@@ -59,6 +59,14 @@ TEST_CASE("faults between processes") {
       return "rank " + std::to_string(rank) + ": " + head + "rank " + std::to_string(rank) + " waits for rank 2, which has ";
     };
     CHECK(said("throws", way) == Lines{waits(0) + "failed: no more", waits(1) + "failed: no more", "rank 2: no more"});
+    // Each rank waits for the one that fails before it communicates.
+    const std::string rows = line("ld::all_to_all(a, c)") + ": error: distributed::all_to_all: ",
+                      wrong = rows + "expected counts whose sum is the 3 rows, got 6";
+    const auto other_waits = [&](int rank) {
+      const std::string r = "rank " + std::to_string(rank);
+      return r + ": " + rows + r + " waits for rank 2, which has failed: " + wrong;
+    };
+    CHECK(said("counts", way) == Lines{other_waits(0), other_waits(1), "rank 2: " + wrong});
     if (way == "eager") continue;
     CHECK(said("leaves", way) == Lines{waits(0) + "ended", waits(1) + "ended"});
     const std::string other = line("ld::broadcast(a, 0)"),

@@ -54,6 +54,14 @@ int fault(const std::string& what, bool compiled) {
     if (me == last) std::raise(SIGKILL);
     run(compiled, all, x);
   }
+  if (what == "counts") {
+    const std::vector<int64_t> n(3, me == last ? 2 : 1);
+    const auto rows = [](A a, Rep<Array<int64_t>> c) { return std::get<0>(ld::all_to_all(a, c)); };
+    if (compiled)
+      compile(rows, {.target = Target::c})(x, n);
+    else
+      eager(rows)(x, n);
+  }
   if (what == "root") run(compiled, [](A a) { return ld::broadcast(a, 9); }, x);
   std::printf("done\n");
   return 0;
