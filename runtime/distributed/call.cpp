@@ -2,8 +2,11 @@
 #include "call.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
+#include <thread>
 
 /// Of generated code's host (runtime/workspace.h); a program without one ends here.
 extern "C" void lantern_fail(const char* message) __attribute__((weak));
@@ -36,6 +39,18 @@ bool checks() {
   return on;
 }
 
+/// Lets ranks meet in other orders, for tests: a wait of up to LANTERN_DISTRIBUTED_DELAYS microseconds, which are drawn
+/// alike in each run.
+void delay(int rank) {
+  static const long most = [] {
+    const char* const text = std::getenv("LANTERN_DISTRIBUTED_DELAYS");
+    return text == nullptr ? 0 : std::atol(text);
+  }();
+  if (most <= 0) return;
+  static std::minstd_rand engine(static_cast<unsigned>(rank) + 1);
+  std::this_thread::sleep_for(std::chrono::microseconds(engine() % static_cast<unsigned long>(most + 1)));
+}
+
 void run(const char* place, std::int64_t number, std::int32_t operation, const std::function<std::string(Call&)>& body,
          std::string& error) {
   const Operation op{operation_name(operation), place};
@@ -46,6 +61,7 @@ void run(const char* place, std::int64_t number, std::int32_t operation, const s
   }
   if (operation < operation_rank) error = world->ready(op);
   if (!error.empty()) return;
+  if (operation < operation_rank) delay(world->rank());
   ProcessGroup* const comm = world->communicator(number);
   if (comm == nullptr) {
     error = std::string(place) + ": error: distributed::" + op.name + ": there is no communicator " + std::to_string(number);
