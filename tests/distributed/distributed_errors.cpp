@@ -2,12 +2,16 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <filesystem>
 #include <map>
+#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "../correctness/depth.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
+#include "lantern/data.hpp"
 
 using lantern::codegen::ProcessResult;
 using lantern::codegen::run_process;
@@ -93,4 +97,31 @@ TEST_CASE("faults between processes") {
   CHECK(killed.back().find("process rank 2") != std::string::npos);
   CHECK(said("root", "compiled") == from_all(line("ld::broadcast(a, 9)") + ": error: distributed::broadcast: expected a root "
                                              "from 0 to 2, got 9"));
+}
+
+TEST_CASE("ranks that are killed at any time: all processes end, and the checkpoint is whole") {
+  const lantern::codegen::TemporaryDirectory directory;
+  const std::string file = directory.path() / "weights.safetensors";
+  std::mt19937 engine(1);
+  int files = 0;
+  lantern::test::Seeds(3, 200).each([&](unsigned kill) {
+    CAPTURE(kill);
+    const std::string rank = std::to_string(engine() % 3), after = std::to_string(1 + engine() % 400'000);
+    const auto start = std::chrono::steady_clock::now();
+    const ProcessResult r = run_process({"timeout", "-s", "KILL", "60", LANTERN_MPIRUN, "--oversubscribe", "--allow-run-as-root",
+                                         "--bind-to", "none", "-n", "3", DISTRIBUTED_FAULTS, "killed", file, rank, after});
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    CHECK(r.status != 0);
+    CHECK(seconds < 20);  // of a busy machine; a rank that hung would have lasted for 60
+    // One message, mpirun's, which names the rank.
+    CHECK(r.err.find("process rank " + rank) != std::string::npos);
+    CHECK(r.err.find("Killed") != std::string::npos);
+    if (!std::filesystem::exists(file)) return;
+    ++files;
+    const lantern::NamedTensors tensors = lantern::load_safetensors(file).tensors;
+    const lantern::TensorValue<double>& values = tensors.at("values").get<double>();
+    REQUIRE(values.data.size() == 2000);
+    CHECK(std::ranges::count(values.data, values.data[0]) == 2000);
+  });
+  CHECK(files > 0);
 }

@@ -1,11 +1,14 @@
-// What goes wrong between processes: distributed_errors_test runs this under mpirun, `faults CASE eager|compiled`.
+// What goes wrong between processes: distributed_errors_test runs this under mpirun, `faults CASE eager|compiled`, or
+// `faults killed FILE RANK MICROSECONDS`.
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <lantern/distributed.hpp>
+#include <lantern/distributed_training.hpp>
 #include <lantern/lantern.hpp>
 #include <stdexcept>
 #include <string>
+#include <sys/time.h>
 #include <vector>
 
 using namespace lantern;
@@ -20,6 +23,28 @@ void run(bool compiled, const F& f, const std::vector<double>& x) {
     compile(f, {.target = Target::c})(x);
   else
     eager(f)(x);
+}
+
+template <class S>
+struct Weights {
+  nn::Parameter<S, dyn> values;
+};
+
+/// Steps that communicate and write a checkpoint, until one rank is killed at some time.
+void work_until_killed(const std::string& file, std::int64_t victim, std::int64_t microseconds) {
+  Weights<double> weights{TensorValue<double>(std::vector<std::int64_t>{2000}, 1.0)};
+  const auto step = compile([](Rep<Tensor<double, dyn>> w) { return Rep<Tensor<double, dyn>>((0.5 * ld::all_reduce(w)).datum()); },
+                            {.target = Target::c});
+  if (ld::world_rank() == victim % ld::world_size()) {
+    std::signal(SIGALRM, [](int) { std::raise(SIGKILL); });
+    const itimerval at{{}, {microseconds / 1'000'000, microseconds % 1'000'000}};
+    setitimer(ITIMER_REAL, &at, nullptr);
+  }
+  for (double k = 0;; ++k) {
+    weights.values = step(weights.values);
+    for (double& v : weights.values.data) v = k;  // a whole file has the same number everywhere
+    nn::save_together(file, weights);
+  }
 }
 
 int fault(const std::string& what, bool compiled) {
@@ -74,6 +99,7 @@ int main(int, char** argv) {
   const bool compiled = std::strcmp(argv[2], "compiled") == 0;
   if (what == "throws") return fault(what, compiled);
   try {
+    if (what == "killed") work_until_killed(argv[2], std::atoll(argv[3]), std::atoll(argv[4]));
     return fault(what, compiled);
   } catch (const Error& e) {
     std::fprintf(stderr, "rank %lld: %s\n", static_cast<long long>(ld::world_rank()), e.what());
