@@ -38,6 +38,10 @@ Kernel known(const char* name, R (*function)(const char*, P...)) {
   return &core::detail::register_external({std::move(prototype), reinterpret_cast<void (*)()>(function), call}, {});
 }
 
+#ifdef LANTERN_DISTRIBUTED_ENGINE  // lanternc --distributed
+inline const bool engine_preferred = (distributed_prefer(LANTERN_DISTRIBUTED_ENGINE), true);
+#endif
+
 /// In a header: a program that includes it links what it names, and no other program does.
 inline const Kernels& kernels() {
   static const Kernels all{known("distributed_exchange_f64", distributed_exchange_f64),

@@ -246,6 +246,7 @@ EXCHANGE(int64_t, i64, i64)
 EXCHANGE(int32_t, i32, i32)
 EXCHANGE(bool, bool, boolean)
 
+void distributed_prefer(const char* engine) { World::prefer(engine); }
 int64_t distributed_rank(const char* place, int64_t comm) {
   int64_t result = 0;
   const char* const failure = run(place, comm, operation_rank, [&](Call& call) { return result = call.comm.rank, std::string(); });

@@ -70,6 +70,8 @@ void distributed_exact_sum_f32(const char* place, int64_t comm, int64_t rows, in
 
 int64_t distributed_rank(const char* place, int64_t comm);
 int64_t distributed_size(const char* place, int64_t comm);
+/* "mpi" or "single" where the environment says nothing of the engine; before the first call that needs one. */
+void distributed_prefer(const char* engine);
 /* Returns 0 when all ranks of the communicator have called it. */
 int64_t distributed_barrier(const char* place, int64_t comm);
 /* The communicator of the ranks that give the same colour, in the order of their keys, then of their ranks. */

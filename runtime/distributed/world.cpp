@@ -27,6 +27,7 @@ void put(std::array<char, n>& to, const std::string& text) {
 }
 
 World* the_world = nullptr;
+std::string preferred;
 std::terminate_handler terminate_before = nullptr;
 
 const char* setting(const char* name) {
@@ -60,8 +61,10 @@ World* World::get(std::string& why) {
   return the_world = world;
 }
 
+void World::prefer(const char* engine) { preferred = engine; }
+
 std::string World::start() {
-  const std::string engine = setting("LANTERN_DISTRIBUTED");
+  const std::string named = setting("LANTERN_DISTRIBUTED"), engine = named.empty() ? preferred : named;
   const bool launched = *setting("OMPI_COMM_WORLD_SIZE") != '\0' || *setting("PMIX_RANK") != '\0';
   if (engine != "" && engine != "single" && engine != "mpi")
     return "LANTERN_DISTRIBUTED: expected single or mpi, got '" + engine + "'";

@@ -48,6 +48,8 @@ class World {
  public:
   /// Found by the first call. `why`: where the engine is not to be had.
   static World* get(std::string& why);
+  /// The engine where the environment names none.
+  static void prefer(const char* engine);
 
   bool alone() const { return mpi_ == nullptr; }
   const Mpi& mpi() const { return *mpi_; }
