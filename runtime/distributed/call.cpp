@@ -31,14 +31,6 @@ bool reduces(std::int64_t operation) {
          (operation >= distributed_scan && operation <= distributed_reverse_exclusive_scan);
 }
 
-bool checks() {
-  static const bool on = [] {
-    const char* const text = std::getenv("LANTERN_DISTRIBUTED_CHECKS");
-    return text == nullptr || std::string(text) != "0";
-  }();
-  return on;
-}
-
 /// Lets ranks meet in other orders, for tests: a wait of up to LANTERN_DISTRIBUTED_DELAYS microseconds, which are drawn
 /// alike in each run.
 void delay(int rank) {
@@ -95,6 +87,20 @@ MpiType type_of(const Mpi& mpi, Kind kind) {
   return types[static_cast<std::size_t>(kind)];
 }
 
+MpiOp op_of(const Mpi& mpi, Kind kind, std::int64_t reduction) {
+  const MpiOp ops[] = {mpi.op_sum, mpi.op_product, mpi.op_min, mpi.op_max};
+  if (kind == Kind::boolean) return reduction == distributed_min ? mpi.op_and : mpi.op_or;
+  return ops[reduction];
+}
+
+bool checks() {
+  static const bool on = [] {
+    const char* const text = std::getenv("LANTERN_DISTRIBUTED_CHECKS");
+    return text == nullptr || std::string(text) != "0";
+  }();
+  return on;
+}
+
 std::int64_t Request::hash() const {
   std::uint64_t h = 0x9e3779b97f4a7c15U;
   for (const std::int64_t word : {operation, reduction, root, kind, n})
@@ -123,15 +129,23 @@ std::string Call::fail(const std::string& what) const {
 
 std::string agree(const Call& call) {
   if (!checks() && call.request.operation != operation_barrier) return {};
+  std::array<std::int64_t, 4> words{};
+  MpiRequest request = nullptr;
+  if (std::string e = begin_agreement(call, words, request); !e.empty()) return e;
+  return end_agreement(call, words, request);
+}
+
+std::string begin_agreement(const Call& call, std::array<std::int64_t, 4>& words, MpiRequest& request) {
   const Mpi& mpi = call.world.mpi();
   const std::int64_t hash = call.request.hash();
-  const std::int64_t own[2] = {hash, ~hash};
-  std::int64_t all[2] = {0, 0};
-  MpiRequest request = nullptr;
-  if (std::string e = call.checked(mpi.iallreduce(own, all, 2, mpi.i64, mpi.op_max, call.comm.comm, &request)); !e.empty())
-    return e;
+  words = {hash, ~hash, 0, 0};
+  return call.checked(mpi.iallreduce(words.data(), words.data() + 2, 2, mpi.i64, mpi.op_max, call.comm.comm, &request));
+}
+
+std::string end_agreement(const Call& call, std::array<std::int64_t, 4>& words, MpiRequest& request) {
+  const Mpi& mpi = call.world.mpi();
   if (std::string e = call.world.wait(request, call.op, call.comm.world); !e.empty()) return e;
-  if (all[0] == ~all[1]) return {};
+  if (words[2] == ~words[3]) return {};
   std::vector<Request> requests(static_cast<std::size_t>(call.comm.size));
   const int bytes = static_cast<int>(sizeof(Request));
   mpi.allgather(&call.request, bytes, mpi.byte, requests.data(), bytes, mpi.byte, call.comm.comm);

@@ -13,6 +13,7 @@ enum class Kind : std::int64_t { f64, f32, i64, i32, boolean };
 
 std::size_t size_of(Kind kind);
 MpiType type_of(const Mpi& mpi, Kind kind);
+MpiOp op_of(const Mpi& mpi, Kind kind, std::int64_t reduction);
 
 /// Operations that are no exchange of the table in kernels.h; the last three are of one rank, without the others.
 enum : std::int32_t {
@@ -47,8 +48,13 @@ struct Call {
   std::string checked(int code) const { return code == 0 ? "" : world.fail(op, world.error(op, code)); }
 };
 
+/// Whether ranks compare what they do.
+bool checks();
 /// Empty once all ranks of the communicator are known to take part in the same operation.
 std::string agree(const Call& call);
+/// Its halves: `words` stay until it is completed.
+std::string begin_agreement(const Call& call, std::array<std::int64_t, 4>& words, MpiRequest& request);
+std::string end_agreement(const Call& call, std::array<std::int64_t, 4>& words, MpiRequest& request);
 
 /// Runs `body` with the call. Null, or what went wrong, in memory that stays: no frame may own anything when end_if is
 /// called.

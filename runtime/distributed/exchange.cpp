@@ -9,12 +9,6 @@ namespace lantern::distributed {
 
 namespace {
 
-MpiOp op_of(const Mpi& mpi, Kind kind, std::int64_t reduction) {
-  const MpiOp ops[] = {mpi.op_sum, mpi.op_product, mpi.op_min, mpi.op_max};
-  if (kind == Kind::boolean) return reduction == distributed_min ? mpi.op_and : mpi.op_or;
-  return ops[reduction];
-}
-
 template <class T>
 void fill_identity(std::int64_t reduction, std::int64_t n, void* y) {
   using Limits = std::numeric_limits<T>;

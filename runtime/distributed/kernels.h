@@ -68,6 +68,17 @@ void distributed_counts(const char* place, int64_t comm, int64_t ranks, int64_t 
 void distributed_exact_sum_f64(const char* place, int64_t comm, int64_t rows, int64_t n, const double* x, double* y);
 void distributed_exact_sum_f32(const char* place, int64_t comm, int64_t rows, int64_t n, const float* x, float* y);
 
+/* The halves of an exchange between all ranks: it begins, and goes on while the program computes; its result is there
+ * when it is waited for by its number. x may change in between. */
+#define DISTRIBUTED_START(T, S)                                                                               \
+  int64_t distributed_start_##S(const char* place, int64_t comm, int32_t operation, int32_t reduction,        \
+                                int64_t a, int64_t b, int64_t n, const T* x)
+#define DISTRIBUTED_WAIT(T, S) void distributed_wait_##S(const char* place, int64_t number, T* y)
+DISTRIBUTED_START(double, f64);
+DISTRIBUTED_START(float, f32);
+DISTRIBUTED_WAIT(double, f64);
+DISTRIBUTED_WAIT(float, f32);
+
 int64_t distributed_rank(const char* place, int64_t comm);
 int64_t distributed_size(const char* place, int64_t comm);
 /* "mpi" or "single" where the environment says nothing of the engine; before the first call that needs one. */

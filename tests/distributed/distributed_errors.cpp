@@ -78,6 +78,9 @@ TEST_CASE("faults between processes") {
     CHECK(said("operations", way) == Lines{"rank 0: " + head + differ, "rank 1: " + head + differ,
                                            "rank 2: " + other + ": error: distributed::broadcast: " + differ});
   }
+  const std::string beside = line("A(ld::all_reduce(a) + own)"), begun = " calls all_reduce(sum) of ";
+  CHECK(said("overlap", "compiled") == from_all(beside + ": error: distributed::all_reduce: the ranks do not agree: rank 0" + begun +
+                                                "3 double at " + beside + ", rank 2" + begun + "4 double at " + beside));
   const std::string ring = line("ld::send_receive(a, (r + 1)"), receive = line("ld::receive(a,");
   const Lines messages = said("messages", "compiled");
   const std::string first = ring + ": error: distributed::send_receive: the ranks do not agree: rank 2 sends send_receive of "

@@ -52,6 +52,13 @@ int fault(const std::string& what, bool compiled) {
   const std::vector<double> x(3, 1.0), longer(4, 1.0);
   const auto all = [](A a) { return ld::all_reduce(a); };
   if (what == "shapes") run(compiled, all, me == last ? longer : x);
+  if (what == "overlap") {  // between start and wait is a loop
+    const auto beside = [](A a, A b) {
+      const Rep<double> own = FOR(0, b.size(), Rep<double>(0.0), [&](Rep<int64_t> i, Rep<double> s) { return s + sin(b[i]) * s; });
+      return A(ld::all_reduce(a) + own);
+    };
+    compile(beside, {.target = Target::c})(me == last ? longer : x, x);
+  }
   if (what == "operations") {
     if (me == last)
       run(compiled, [](A a) { return ld::broadcast(a, 0); }, x);
