@@ -31,8 +31,8 @@ bool reduces(std::int64_t operation) {
          (operation >= distributed_scan && operation <= distributed_reverse_exclusive_scan);
 }
 
-/// Lets ranks meet in other orders, for tests: a wait of up to LANTERN_DISTRIBUTED_DELAYS microseconds, which are drawn
-/// alike in each run.
+/// Lets ranks meet in other orders, for tests: a wait of up to LANTERN_DISTRIBUTED_DELAYS microseconds, the same in
+/// each run.
 void delay(int rank) {
   static const long most = [] {
     const char* const text = std::getenv("LANTERN_DISTRIBUTED_DELAYS");

@@ -94,6 +94,7 @@ class World {
   bool failed_ = false;  ///< others may be in the middle of what failed: nothing more is begun
   int rank_ = 0, size_ = 1;
   double patience_ = 1;
+  std::uint64_t spins_ = 0;  ///< how often a wait looks before it gives its core to others
   MpiComm notices_ = nullptr;
   std::thread::id thread_;
   std::vector<Notice> others_;  ///< the last of each rank, but that of a failure stays
