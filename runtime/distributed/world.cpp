@@ -27,7 +27,7 @@ void put(std::array<char, n>& to, const std::string& text) {
 }
 
 World* the_world = nullptr;
-std::string preferred;
+const char* preferred = "";  // before any constructor runs
 std::terminate_handler terminate_before = nullptr;
 
 const char* setting(const char* name) {
@@ -64,7 +64,7 @@ World* World::get(std::string& why) {
 void World::prefer(const char* engine) { preferred = engine; }
 
 std::string World::start() {
-  const std::string named = setting("LANTERN_DISTRIBUTED"), engine = named.empty() ? preferred : named;
+  const std::string named = setting("LANTERN_DISTRIBUTED"), engine = named.empty() ? std::string(preferred) : named;
   const bool launched = *setting("OMPI_COMM_WORLD_SIZE") != '\0' || *setting("PMIX_RANK") != '\0';
   if (engine != "" && engine != "single" && engine != "mpi")
     return "LANTERN_DISTRIBUTED: expected single or mpi, got '" + engine + "'";
