@@ -394,11 +394,12 @@ TEST_CASE("random programs of communication and arithmetic") {
     const Numbers x = numbers(n * static_cast<std::size_t>(ranks), program), v = numbers(x.size(), program + 1000);
     const Numbers own = part_of(x, me), along = part_of(v, me);
     const auto total = [energy](A a) { return ld::total(energy(a)); };
-    CHECK(eager(total)(own) == Approx(eager(truth)(x)));
-    const Numbers g = part_of(eager(grad(truth))(x), me), h = part_of(eager(hvp(truth))(x, v), me);
     // Some programs are ill conditioned: what a change of the arguments by 1e-13 makes of the truth is allowed beside it.
     Numbers nudged = x;
     for (double& c : nudged) c *= 1 + 1e-13;
+    const double value = eager(truth)(x), near_value = eager(truth)(nudged);
+    CHECK(std::abs(eager(total)(own) - value) <= 1e-10 * std::max(1.0, std::abs(value)) + std::abs(value - near_value));
+    const Numbers g = part_of(eager(grad(truth))(x), me), h = part_of(eager(hvp(truth))(x, v), me);
     const Numbers near_g = part_of(eager(grad(truth))(nudged), me), near_h = part_of(eager(hvp(truth))(nudged, v), me);
     const auto check_beside = [](const Numbers& a, const Numbers& b, const Numbers& near_b) {
       REQUIRE(a.size() == b.size());
