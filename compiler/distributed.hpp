@@ -19,9 +19,11 @@
 // return. docs/distributed.md says what follows for cotangents, and how `total` and `replicate` differ.
 //
 // Environment of the processes:
-//   LANTERN_DISTRIBUTED           single or mpi; without it mpi where mpirun started the process
+//   LANTERN_DISTRIBUTED           single or mpi; without it what lanternc --distributed said, else mpi where mpirun started
+//                                 the process
 //   LANTERN_DISTRIBUTED_CHECKS=0  collective operations are not compared between ranks first: fewer messages
 //   LANTERN_DISTRIBUTED_PATIENCE  seconds after which ranks that wait look for a deadlock; 1
+//   LANTERN_DISTRIBUTED_DELAYS    each operation waits first, up to so many microseconds, to find what depends on timing
 //   LANTERN_MPI                   another file than libmpi.so.40
 //
 // Errors: ranks that call different operations, or with different shapes; a rank that has failed or ended while others

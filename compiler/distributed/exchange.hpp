@@ -8,15 +8,17 @@
 //   broadcast from a           reduce, sum, to a
 //   gather to a                scatter from a
 //   all_gather                 reduce_scatter, sum
-//   all_to_all                 all_to_all
+//   all_to_all                 all_to_all; ragged: with the counts of both directions exchanged
 //   scan over ranks up to me   scan over ranks from me on
 //   send to a, receive from b  send to b, receive from a
+//   deterministic sum of rows  deterministic sum, in all rows
 //   total                      share: the identity, of a value that is the same on all ranks
 //
 // Source: Griewank and Walther 2008, "Evaluating Derivatives", chapter 3, for the transposes; Hückelheim et al. 2021,
 // "Understanding automatic differentiation pitfalls", for the two conventions of cotangents.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 
@@ -70,6 +72,12 @@ Datum scatter(const Call& call, const Datum& x, const Datum& root);
 Datum reduce_scatter(const Call& call, Reduction reduction, const Datum& x);
 /// x and the result have a dimension of all ranks.
 Datum all_to_all(const Call& call, const Datum& x);
+/// Rows of x, counts[r] of them for rank r in the order of ranks; the rows that come, and how many from each rank.
+std::array<Datum, 2> ragged_all_to_all(const Call& call, const Datum& x, const Datum& counts);
+/// The sum over the first dimension and all ranks, rounded once. x: floating.
+Datum deterministic_sum(const Call& call, Cotangent cotangent, const Datum& x);
+/// x, which all ranks have, as so many rows: the partner of a sum of Cotangent::replicated.
+Datum deterministic_replicate(const Call& call, const Datum& rows, const Datum& x);
 /// Of Cotangent::replicated: the sum, whose cotangent is the same on all ranks; x, the same on all ranks, whose
 /// cotangent is a part on each of them.
 Datum total(const Call& call, const Datum& x);

@@ -13,6 +13,10 @@ using Kernel = const core::detail::ExternalFunction*;
 struct Kernels {
   Kernel f64, f32, i64, i32, boolean;  ///< the operations, by the type of the elements
   Kernel rank, size, barrier, split, dims;
+  Kernel ragged_f64, ragged_f32, ragged_i64, ragged_i32, ragged_boolean, counts;
+  Kernel exact_sum_f64, exact_sum_f32;
+  /// The halves of the operations, which the pass overlap makes of them.
+  Kernel start_f64, start_f32, wait_f64, wait_f32;
 };
 
 /// The first parameter is the place of the call.
@@ -36,6 +40,11 @@ Kernel known(const char* name, R (*function)(const char*, P...)) {
   return &core::detail::register_external({std::move(prototype), reinterpret_cast<void (*)()>(function), call}, {});
 }
 
+#ifdef LANTERN_DISTRIBUTED_ENGINE  // lanternc --distributed; while it stages a program there are no engines
+extern "C" void distributed_prefer(const char* engine) __attribute__((weak));
+inline const bool engine_preferred = distributed_prefer != nullptr && (distributed_prefer(LANTERN_DISTRIBUTED_ENGINE), true);
+#endif
+
 /// In a header: a program that includes it links what it names, and no other program does.
 inline const Kernels& kernels() {
   static const Kernels all{known("distributed_exchange_f64", distributed_exchange_f64),
@@ -47,7 +56,19 @@ inline const Kernels& kernels() {
                            known("distributed_size", distributed_size),
                            known("distributed_barrier", distributed_barrier),
                            known("distributed_split", distributed_split),
-                           known("distributed_dims", distributed_dims)};
+                           known("distributed_dims", distributed_dims),
+                           known("distributed_ragged_f64", distributed_ragged_f64),
+                           known("distributed_ragged_f32", distributed_ragged_f32),
+                           known("distributed_ragged_i64", distributed_ragged_i64),
+                           known("distributed_ragged_i32", distributed_ragged_i32),
+                           known("distributed_ragged_bool", distributed_ragged_bool),
+                           known("distributed_counts", distributed_counts),
+                           known("distributed_exact_sum_f64", distributed_exact_sum_f64),
+                           known("distributed_exact_sum_f32", distributed_exact_sum_f32),
+                           known("distributed_start_f64", distributed_start_f64),
+                           known("distributed_start_f32", distributed_start_f32),
+                           known("distributed_wait_f64", distributed_wait_f64),
+                           known("distributed_wait_f32", distributed_wait_f32)};
   return all;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <source_location>
+#include <tuple>
 
 #include "lantern/compiler/distributed/communicator.hpp"
 #include "lantern/compiler/staging/product.hpp"
@@ -23,6 +24,15 @@ template <class E, std::int64_t... n>
 struct Gathered<core::Tensor<E, n...>> {
   using type = std::conditional_t<sizeof...(n) == 0, core::Tensor<E>, core::Tensor<E, core::dyn, n...>>;
 };
+/// T with a first dimension whose size is known when the program runs.
+template <class T>
+struct Ragged {
+  using type = T;
+};
+template <class E, std::int64_t first, std::int64_t... n>
+struct Ragged<core::Tensor<E, first, n...>> {
+  using type = core::Tensor<E, core::dyn, n...>;
+};
 /// T without its first dimension.
 template <class T>
 struct Parted;
@@ -42,6 +52,9 @@ template <class E, std::int64_t first, std::int64_t... n>
 struct Parted<core::Tensor<E, first, n...>> {
   using type = std::conditional_t<sizeof...(n) == 1, core::Array<E>, core::Tensor<E, n...>>;
 };
+
+template <class T>
+concept FloatRows = core::detail::TensorLike<T> && core::FloatElement<core::detail::element_t<T>>;
 
 template <class P>
 concept Product = !core::detail::RepType<P> &&
@@ -147,6 +160,45 @@ template <core::detail::TensorLike T>
 Rep<T> all_to_all(const Rep<T>& x, const Communicator& comm = {},
                   std::source_location l = std::source_location::current()) {
   return Rep<T>(detail::all_to_all(comm.call(l), x.datum()));
+}
+
+/// Rows of x, along its first dimension, go to other ranks: first counts[0] of them to rank 0, then counts[1] to rank 1,
+/// and so on. The rows that come, in the order of ranks, and how many come from each. Counts may differ between ranks and
+/// be 0; the other dimensions agree. Errors: not one count for each rank, one below 0, a sum that is not the rows of x.
+/// Derivative: cotangents of rows go back to where the rows came from.
+template <core::detail::TensorLike T>
+std::tuple<Rep<typename detail::Ragged<T>::type>, Rep<core::Array<std::int64_t>>> all_to_all(
+    const Rep<T>& x, const Rep<core::Array<std::int64_t>>& counts, const Communicator& comm = {},
+    std::source_location l = std::source_location::current()) {
+  const auto [rows, from] = detail::ragged_all_to_all(comm.call(l), x.datum(), counts.datum());
+  return {Rep<typename detail::Ragged<T>::type>(rows), Rep<core::Array<std::int64_t>>(from)};
+}
+
+/// The sum over the first dimension of `terms` and over all ranks, on all ranks, computed exactly and rounded once: the
+/// same bits for the same terms on any number of ranks, in whatever order and on whichever rank they are. Ranks may have
+/// different numbers of terms, also none. Its cotangent is partial, as that of `all_reduce`; each term gets the sum of all.
+/// A message has 8 bytes for each 32 bits between the largest and the smallest term.
+template <detail::FloatRows T>
+Rep<typename detail::Parted<T>::type> deterministic_sum(const Rep<T>& terms, const Communicator& comm = {},
+                                                        std::source_location l = std::source_location::current()) {
+  return Rep<typename detail::Parted<T>::type>(
+      detail::deterministic_sum(comm.call(l), Cotangent::partial, terms.datum()));
+}
+/// The same used as one value, a loss for instance: each term gets the cotangent of the one value, as with `total`.
+template <detail::FloatRows T>
+Rep<typename detail::Parted<T>::type> deterministic_total(const Rep<T>& terms, const Communicator& comm = {},
+                                                          std::source_location l = std::source_location::current()) {
+  return Rep<typename detail::Parted<T>::type>(
+      detail::deterministic_sum(comm.call(l), Cotangent::replicated, terms.datum()));
+}
+/// x, which all ranks have, once for each of the `rows` terms of this rank, along a new first dimension. Its cotangent is
+/// the deterministic sum over all terms of all ranks: with `deterministic_total` the bits of a gradient do not depend on
+/// the number of ranks either.
+template <class T>
+Rep<typename detail::Gathered<T>::type> deterministic_replicate(
+    const Rep<T>& x, const Rep<std::int64_t>& rows, const Communicator& comm = {},
+    std::source_location l = std::source_location::current()) {
+  return Rep<typename detail::Gathered<T>::type>(detail::deterministic_replicate(comm.call(l), rows.datum(), x.datum()));
 }
 
 /// Whether a scan counts the rank itself.

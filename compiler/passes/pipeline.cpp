@@ -40,6 +40,7 @@
 #include "lantern/compiler/passes/schedule/contract.hpp"
 #include "lantern/compiler/passes/schedule/device.hpp"
 #include "lantern/compiler/passes/schedule/kept_panels.hpp"
+#include "lantern/compiler/passes/schedule/overlap.hpp"
 #include "lantern/compiler/passes/schedule/parallel.hpp"
 #include "lantern/compiler/passes/schedule/sparse_adjoints.hpp"
 #include "lantern/compiler/passes/schedule/threads.hpp"
@@ -208,6 +209,9 @@ constexpr std::array all_passes{
     // once it is known what is computed, and before anything is decided by who reads it
     Pass{"value_checks", "values are looked at for NaN and infinities", plain<value_checks>, false, false,
          false, false, true},
+    // last of all that looks at calls: it changes their order in a block, and gives those it splits two names
+    Pass{"overlap", "communication starts early and is waited for late, so that it goes on beside computation",
+         plain<overlap>},
 
     // Memory (memory/). Needs the operations in their final order; gives each the memory that it may work in,
     // and tapes and functions as they are printed. Nothing that changes the order of uses may follow.
@@ -235,7 +239,7 @@ constexpr std::array all_phases{
     Phase{"canonical", ir::forms::staged, ir::forms::staged, from("canonical_loops", "scalar_replacement")},
     Phase{"direct style", ir::forms::staged, ir::forms::direct, from("contify", "tape_narrowing")},
     Phase{"arrays", ir::forms::direct, ir::forms::loops, from("lower", "invariant_integers")},
-    Phase{"schedule", ir::forms::loops, ir::forms::scheduled, from("parallel", "value_checks")},
+    Phase{"schedule", ir::forms::loops, ir::forms::scheduled, from("parallel", "overlap")},
     Phase{"memory", ir::forms::scheduled, ir::forms::placed, from("inplace", "merge")},
 };
 

@@ -3,116 +3,11 @@
 #include <functional>
 #include <limits>
 
-#include "kernels.h"
-#include "world.hpp"
-
-/// Of generated code's host (runtime/workspace.h); a program without one ends here.
-extern "C" void lantern_fail(const char* message) __attribute__((weak));
+#include "call.hpp"
 
 namespace lantern::distributed {
 
 namespace {
-
-enum class Kind : std::int64_t { f64, f32, i64, i32, boolean };
-
-const char* kind_name(Kind kind) {
-  constexpr const char* names[] = {"double", "float", "int64_t", "int32_t", "bool"};
-  return names[static_cast<std::size_t>(kind)];
-}
-std::size_t size_of(Kind kind) {
-  constexpr std::size_t sizes[] = {8, 4, 8, 4, 1};
-  return sizes[static_cast<std::size_t>(kind)];
-}
-const char* operation_name(std::int64_t operation) {
-  constexpr const char* names[] = {"all_reduce", "reduce", "broadcast", "gather", "all_gather", "scatter",
-                                   "reduce_scatter", "all_to_all", "scan", "scan", "scan", "scan", "send_receive",
-                                   "barrier", "split", "rank", "size", "Grid"};
-  return names[operation];
-}
-constexpr std::int32_t barrier = distributed_send_receive + 1, split = barrier + 1;
-/// Of one rank, without the others.
-constexpr std::int32_t own_rank = split + 1, own_size = own_rank + 1, grid = own_size + 1;
-
-/// What must be the same on all ranks. Sent as it lies in memory.
-struct Request {
-  std::int64_t operation = 0, reduction = 0, root = 0, kind = 0, n = 0;
-  std::array<char, 192> place{};
-
-  std::int64_t hash() const {
-    std::uint64_t h = 0x9e3779b97f4a7c15U;
-    for (const std::int64_t word : {operation, reduction, root, kind, n})
-      h = (h ^ static_cast<std::uint64_t>(word)) * 0xff51afd7ed558ccdU, h ^= h >> 32U;
-    return static_cast<std::int64_t>(h >> 2U);
-  }
-  bool same(const Request& other) const { return hash() == other.hash(); }
-  bool reduces() const {
-    return operation == distributed_all_reduce || operation == distributed_reduce ||
-           operation == distributed_reduce_scatter ||
-           (operation >= distributed_scan && operation <= distributed_reverse_exclusive_scan);
-  }
-  std::string text() const {
-    constexpr const char* reductions[] = {"sum", "product", "min", "max"};
-    std::string all = operation_name(operation);
-    if (reduces()) all += std::string("(") + reductions[reduction] + ")";
-    if (operation < barrier) all += " of " + std::to_string(n) + " " + kind_name(static_cast<Kind>(kind));
-    if (root >= 0) all += ", root " + std::to_string(root);
-    return all + (place[0] ? " at " + std::string(place.data()) : "");
-  }
-};
-
-struct Call {
-  World& world;
-  ProcessGroup& comm;
-  Operation op;
-  Request request;
-
-  std::string message(const std::string& what) const {
-    return std::string(op.place) + (*op.place ? ": error: " : "") + "distributed::" + op.name + ": " + what;
-  }
-  std::string fail(const std::string& what) const {
-    return world.alone() ? message(what) : world.fail(op, message(what));
-  }
-  std::string checked(int code) const { return code == 0 ? "" : world.fail(op, world.error(op, code)); }
-};
-
-bool checks() {
-  static const bool on = [] {
-    const char* const text = std::getenv("LANTERN_DISTRIBUTED_CHECKS");
-    return text == nullptr || std::string(text) != "0";
-  }();
-  return on;
-}
-
-/// Empty once all ranks of the communicator are known to take part in the same operation.
-std::string agree(const Call& call) {
-  if (!checks() && call.request.operation != barrier) return {};
-  const Mpi& mpi = call.world.mpi();
-  const std::int64_t hash = call.request.hash();
-  const std::int64_t own[2] = {hash, ~hash};
-  std::int64_t all[2] = {0, 0};
-  MpiRequest request = nullptr;
-  if (std::string e = call.checked(mpi.iallreduce(own, all, 2, mpi.i64, mpi.op_max, call.comm.comm, &request)); !e.empty())
-    return e;
-  if (std::string e = call.world.wait(request, call.op, call.comm.world); !e.empty()) return e;
-  if (all[0] == ~all[1]) return {};
-  std::vector<Request> requests(static_cast<std::size_t>(call.comm.size));
-  const int bytes = static_cast<int>(sizeof(Request));
-  mpi.allgather(&call.request, bytes, mpi.byte, requests.data(), bytes, mpi.byte, call.comm.comm);
-  const auto differs = std::ranges::find_if(requests, [&](const Request& r) { return !r.same(requests[0]); });
-  return call.fail("the ranks do not agree: rank " + std::to_string(call.comm.world[0]) + " calls " + requests[0].text() +
-                   ", rank " + std::to_string(call.comm.world[static_cast<std::size_t>(differs - requests.begin())]) +
-                   " calls " + differs->text());
-}
-
-MpiType type_of(const Mpi& mpi, Kind kind) {
-  const MpiType types[] = {mpi.f64, mpi.f32, mpi.i64, mpi.i32, mpi.boolean};
-  return types[static_cast<std::size_t>(kind)];
-}
-MpiOp op_of(const Mpi& mpi, Kind kind, std::int64_t reduction) {
-  const MpiOp ops[] = {mpi.op_sum, mpi.op_product, mpi.op_min, mpi.op_max};
-  if (kind == Kind::boolean) return reduction == distributed_min ? mpi.op_and : mpi.op_or;
-  return ops[reduction];
-}
 
 template <class T>
 void fill_identity(std::int64_t reduction, std::int64_t n, void* y) {
@@ -259,53 +154,6 @@ std::string exchange(Call& call, std::int64_t a, std::int64_t b, const void* x, 
   return together(call, x, y);
 }
 
-/// Runs `body` with the call; what it says ends the program's call.
-void run(const char* place, std::int64_t number, std::int32_t operation, const std::function<std::string(Call&)>& body,
-         std::string& error) {
-  const Operation op{operation_name(operation), place};
-  World* const world = World::get(error);
-  if (world == nullptr) {
-    error = std::string(place) + (*place ? ": error: " : "") + "distributed: " + error;
-    return;
-  }
-  if (operation < own_rank) error = world->ready(op);
-  if (!error.empty()) return;
-  ProcessGroup* const comm = world->communicator(number);
-  if (comm == nullptr) {
-    error = std::string(place) + ": error: distributed::" + op.name + ": there is no communicator " + std::to_string(number);
-    return;
-  }
-  Call call{*world, *comm, op, {}};
-  call.request.operation = operation;
-  call.request.root = -1;
-  const std::size_t length = std::min(std::strlen(place), call.request.place.size() - 1);
-  std::copy_n(place, length, call.request.place.begin());
-  error = body(call);
-}
-
-/// No frame may own anything when lantern_fail is called: the message lies in memory that stays, and what has made it is
-/// gone before end_if.
-const char* kept(const std::string& error) {
-  static std::array<char, 512> message;
-  if (error.empty()) return nullptr;
-  const std::size_t length = std::min(error.size(), message.size() - 1);
-  std::copy_n(error.begin(), length, message.begin());
-  message[length] = '\0';
-  return message.data();
-}
-const char* run(const char* place, std::int64_t number, std::int32_t operation,
-                const std::function<std::string(Call&)>& body) {
-  std::string error;
-  run(place, number, operation, body, error);
-  return kept(error);
-}
-void end_if(const char* message) {
-  if (message == nullptr) return;
-  if (lantern_fail != nullptr) lantern_fail(message);
-  std::fprintf(stderr, "%s\n", message);
-  std::exit(1);
-}
-
 const char* exchange_failure(Kind kind, const char* place, std::int64_t comm, std::int32_t operation, std::int32_t reduction,
                      std::int64_t a, std::int64_t b, std::int64_t n, const void* x, void* y) {
   return run(place, comm, operation, [&](Call& call) {
@@ -392,29 +240,30 @@ EXCHANGE(int64_t, i64, i64)
 EXCHANGE(int32_t, i32, i32)
 EXCHANGE(bool, bool, boolean)
 
+void distributed_prefer(const char* engine) { World::prefer(engine); }
 int64_t distributed_rank(const char* place, int64_t comm) {
   int64_t result = 0;
-  const char* const failure = run(place, comm, own_rank, [&](Call& call) { return result = call.comm.rank, std::string(); });
+  const char* const failure = run(place, comm, operation_rank, [&](Call& call) { return result = call.comm.rank, std::string(); });
   return end_if(failure), result;
 }
 int64_t distributed_size(const char* place, int64_t comm) {
   int64_t result = 0;
-  const char* const failure = run(place, comm, own_size, [&](Call& call) { return result = call.comm.size, std::string(); });
+  const char* const failure = run(place, comm, operation_size, [&](Call& call) { return result = call.comm.size, std::string(); });
   return end_if(failure), result;
 }
 int64_t distributed_barrier(const char* place, int64_t comm) {
   const char* const failure =
-      run(place, comm, barrier, [](Call& call) { return call.world.alone() ? std::string() : agree(call); });
+      run(place, comm, operation_barrier, [](Call& call) { return call.world.alone() ? std::string() : agree(call); });
   return end_if(failure), 0;
 }
 int64_t distributed_split(const char* place, int64_t comm, int64_t colour, int64_t key) {
   int64_t result = 0;
   const char* const failure =
-      run(place, comm, split, [&](Call& call) { return split_ranks(call, colour, key, comm, result); });
+      run(place, comm, operation_split, [&](Call& call) { return split_ranks(call, colour, key, comm, result); });
   return end_if(failure), result;
 }
 void distributed_dims(const char* place, int64_t comm, int64_t count, int64_t* dims) {
-  const char* const failure = run(place, comm, grid, [&](Call& call) { return choose(call, count, dims); });
+  const char* const failure = run(place, comm, operation_grid, [&](Call& call) { return choose(call, count, dims); });
   end_if(failure);
 }
 }

@@ -50,8 +50,39 @@ DISTRIBUTED_EXCHANGE(int64_t, i64);
 DISTRIBUTED_EXCHANGE(int32_t, i32);
 DISTRIBUTED_EXCHANGE(bool, bool);  /* min: and; max: or */
 
+/* Rows of n elements that go to other ranks: send[r] of x to rank r, in the order of ranks; receive[r] of y come from it.
+ * Rows of all ranks have as many elements. */
+#define DISTRIBUTED_RAGGED(T, S)                                                                              \
+  void distributed_ragged_##S(const char* place, int64_t comm, int64_t n, const int64_t* send,                \
+                              const int64_t* receive, const T* x, T* y)
+DISTRIBUTED_RAGGED(double, f64);
+DISTRIBUTED_RAGGED(float, f32);
+DISTRIBUTED_RAGGED(int64_t, i64);
+DISTRIBUTED_RAGGED(int32_t, i32);
+DISTRIBUTED_RAGGED(bool, bool);
+/* What the others send to this rank. ranks: the length of both arrays; rows: the sum of send. */
+void distributed_counts(const char* place, int64_t comm, int64_t ranks, int64_t rows, const int64_t* send,
+                        int64_t* receive);
+
+/* The sums over all rows of all ranks, rounded once. x: rows x n, y: n; ranks may have different numbers of rows. */
+void distributed_exact_sum_f64(const char* place, int64_t comm, int64_t rows, int64_t n, const double* x, double* y);
+void distributed_exact_sum_f32(const char* place, int64_t comm, int64_t rows, int64_t n, const float* x, float* y);
+
+/* The halves of an exchange between all ranks: it begins, and goes on while the program computes; its result is there
+ * when it is waited for by its number. x may change in between. */
+#define DISTRIBUTED_START(T, S)                                                                               \
+  int64_t distributed_start_##S(const char* place, int64_t comm, int32_t operation, int32_t reduction,        \
+                                int64_t a, int64_t b, int64_t n, const T* x)
+#define DISTRIBUTED_WAIT(T, S) void distributed_wait_##S(const char* place, int64_t number, T* y)
+DISTRIBUTED_START(double, f64);
+DISTRIBUTED_START(float, f32);
+DISTRIBUTED_WAIT(double, f64);
+DISTRIBUTED_WAIT(float, f32);
+
 int64_t distributed_rank(const char* place, int64_t comm);
 int64_t distributed_size(const char* place, int64_t comm);
+/* "mpi" or "single" where the environment says nothing of the engine; before the first call that needs one. */
+void distributed_prefer(const char* engine);
 /* Returns 0 when all ranks of the communicator have called it. */
 int64_t distributed_barrier(const char* place, int64_t comm);
 /* The communicator of the ranks that give the same colour, in the order of their keys, then of their ranks. */

@@ -47,6 +47,14 @@ const Mpi* load_mpi(std::string& why) {
   find(mpi.scatter, "MPI_Scatter");
   find(mpi.reduce_scatter_block, "MPI_Reduce_scatter_block");
   find(mpi.alltoall, "MPI_Alltoall");
+  find(mpi.alltoallv, "MPI_Alltoallv");
+  find(mpi.ireduce, "MPI_Ireduce");
+  find(mpi.ibcast, "MPI_Ibcast");
+  find(mpi.igather, "MPI_Igather");
+  find(mpi.iallgather, "MPI_Iallgather");
+  find(mpi.iscatter, "MPI_Iscatter");
+  find(mpi.ireduce_scatter_block, "MPI_Ireduce_scatter_block");
+  find(mpi.ialltoall, "MPI_Ialltoall");
   find(mpi.scan, "MPI_Scan");
   find(mpi.exscan, "MPI_Exscan");
   find(mpi.world, "ompi_mpi_comm_world");

@@ -45,6 +45,14 @@ struct Mpi {
   int (*scatter)(const void*, int, MpiType, void*, int, MpiType, int, MpiComm);
   int (*reduce_scatter_block)(const void*, void*, int, MpiType, MpiOp, MpiComm);
   int (*alltoall)(const void*, int, MpiType, void*, int, MpiType, MpiComm);
+  int (*alltoallv)(const void*, const int*, const int*, MpiType, void*, const int*, const int*, MpiType, MpiComm);
+  int (*ireduce)(const void*, void*, int, MpiType, MpiOp, int, MpiComm, MpiRequest*);
+  int (*ibcast)(void*, int, MpiType, int, MpiComm, MpiRequest*);
+  int (*igather)(const void*, int, MpiType, void*, int, MpiType, int, MpiComm, MpiRequest*);
+  int (*iallgather)(const void*, int, MpiType, void*, int, MpiType, MpiComm, MpiRequest*);
+  int (*iscatter)(const void*, int, MpiType, void*, int, MpiType, int, MpiComm, MpiRequest*);
+  int (*ireduce_scatter_block)(const void*, void*, int, MpiType, MpiOp, MpiComm, MpiRequest*);
+  int (*ialltoall)(const void*, int, MpiType, void*, int, MpiType, MpiComm, MpiRequest*);
   int (*scan)(const void*, void*, int, MpiType, MpiOp, MpiComm);
   int (*exscan)(const void*, void*, int, MpiType, MpiOp, MpiComm);
 

@@ -27,6 +27,7 @@ void put(std::array<char, n>& to, const std::string& text) {
 }
 
 World* the_world = nullptr;
+const char* preferred = "";  // before any constructor runs
 std::terminate_handler terminate_before = nullptr;
 
 const char* setting(const char* name) {
@@ -60,8 +61,10 @@ World* World::get(std::string& why) {
   return the_world = world;
 }
 
+void World::prefer(const char* engine) { preferred = engine; }
+
 std::string World::start() {
-  const std::string engine = setting("LANTERN_DISTRIBUTED");
+  const std::string named = setting("LANTERN_DISTRIBUTED"), engine = named.empty() ? std::string(preferred) : named;
   const bool launched = *setting("OMPI_COMM_WORLD_SIZE") != '\0' || *setting("PMIX_RANK") != '\0';
   if (engine != "" && engine != "single" && engine != "mpi")
     return "LANTERN_DISTRIBUTED: expected single or mpi, got '" + engine + "'";
@@ -95,6 +98,11 @@ std::string World::start() {
   all->size = size_;
   all->world.resize(static_cast<std::size_t>(size_));
   for (int r = 0; r < size_; ++r) all->world[static_cast<std::size_t>(r)] = r;
+  // Whoever gives its core away for a message of a microsecond may have it back milliseconds later.
+  const char* const local = setting("OMPI_COMM_WORLD_LOCAL_SIZE");
+  const auto here = static_cast<unsigned>(*local != '\0' ? std::atoi(local) : size_);
+  constexpr std::uint64_t patient = 1U << 14U, hurried = 256;
+  spins_ = here <= std::thread::hardware_concurrency() ? patient : hurried;
   others_.resize(static_cast<std::size_t>(size_));
   over_.resize(static_cast<std::size_t>(size_));
   ::on_exit(on_exit, this);
@@ -216,14 +224,14 @@ std::string World::wait(MpiRequest& request, const Operation& op, const std::vec
   const Clock::time_point start = Clock::now();
   Clock::time_point heard = start;
   bool told = false;
-  constexpr std::uint64_t spins = 256;
+  constexpr std::uint64_t listening = 256;
   for (std::uint64_t turn = 0;; ++turn) {
     int done = 0;
     if (const int code = mpi_->test(&request, &done, nullptr)) return fail(op, error(op, code));
     if (done != 0) break;
-    if (turn < spins) continue;
+    if (turn < spins_) continue;
     std::this_thread::yield();
-    if (turn % spins != 0) continue;
+    if (turn % listening != 0) continue;
     if (listen()) heard = Clock::now();
     // What was sent before the end may still be on its way.
     const double quiet = since(std::max(heard, start));

@@ -48,6 +48,8 @@ class World {
  public:
   /// Found by the first call. `why`: where the engine is not to be had.
   static World* get(std::string& why);
+  /// The engine where the environment names none.
+  static void prefer(const char* engine);
 
   bool alone() const { return mpi_ == nullptr; }
   const Mpi& mpi() const { return *mpi_; }
@@ -92,6 +94,7 @@ class World {
   bool failed_ = false;  ///< others may be in the middle of what failed: nothing more is begun
   int rank_ = 0, size_ = 1;
   double patience_ = 1;
+  std::uint64_t spins_ = 0;  ///< how often a wait looks before it gives its core to others
   MpiComm notices_ = nullptr;
   std::thread::id thread_;
   std::vector<Notice> others_;  ///< the last of each rank, but that of a failure stays

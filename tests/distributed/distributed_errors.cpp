@@ -2,12 +2,16 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <filesystem>
 #include <map>
+#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "../correctness/depth.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
+#include "lantern/data.hpp"
 
 using lantern::codegen::ProcessResult;
 using lantern::codegen::run_process;
@@ -59,6 +63,14 @@ TEST_CASE("faults between processes") {
       return "rank " + std::to_string(rank) + ": " + head + "rank " + std::to_string(rank) + " waits for rank 2, which has ";
     };
     CHECK(said("throws", way) == Lines{waits(0) + "failed: no more", waits(1) + "failed: no more", "rank 2: no more"});
+    // Each rank waits for the one that fails before it communicates.
+    const std::string rows = line("ld::all_to_all(a, c)") + ": error: distributed::all_to_all: ",
+                      wrong = rows + "expected counts whose sum is the 3 rows, got 6";
+    const auto other_waits = [&](int rank) {
+      const std::string r = "rank " + std::to_string(rank);
+      return r + ": " + rows + r + " waits for rank 2, which has failed: " + wrong;
+    };
+    CHECK(said("counts", way) == Lines{other_waits(0), other_waits(1), "rank 2: " + wrong});
     if (way == "eager") continue;
     CHECK(said("leaves", way) == Lines{waits(0) + "ended", waits(1) + "ended"});
     const std::string other = line("ld::broadcast(a, 0)"),
@@ -66,6 +78,9 @@ TEST_CASE("faults between processes") {
     CHECK(said("operations", way) == Lines{"rank 0: " + head + differ, "rank 1: " + head + differ,
                                            "rank 2: " + other + ": error: distributed::broadcast: " + differ});
   }
+  const std::string beside = line("A(ld::all_reduce(a) + own)"), begun = " calls all_reduce(sum) of ";
+  CHECK(said("overlap", "compiled") == from_all(beside + ": error: distributed::all_reduce: the ranks do not agree: rank 0" + begun +
+                                                "3 double at " + beside + ", rank 2" + begun + "4 double at " + beside));
   const std::string ring = line("ld::send_receive(a, (r + 1)"), receive = line("ld::receive(a,");
   const Lines messages = said("messages", "compiled");
   const std::string first = ring + ": error: distributed::send_receive: the ranks do not agree: rank 2 sends send_receive of "
@@ -85,4 +100,31 @@ TEST_CASE("faults between processes") {
   CHECK(killed.back().find("process rank 2") != std::string::npos);
   CHECK(said("root", "compiled") == from_all(line("ld::broadcast(a, 9)") + ": error: distributed::broadcast: expected a root "
                                              "from 0 to 2, got 9"));
+}
+
+TEST_CASE("ranks that are killed at any time: all processes end, and the checkpoint is whole") {
+  const lantern::codegen::TemporaryDirectory directory;
+  const std::string file = directory.path() / "weights.safetensors";
+  std::mt19937 engine(1);
+  int files = 0;
+  lantern::test::Seeds(3, 200).each([&](unsigned kill) {
+    CAPTURE(kill);
+    const std::string rank = std::to_string(engine() % 3), after = std::to_string(1 + engine() % 400'000);
+    const auto start = std::chrono::steady_clock::now();
+    const ProcessResult r = run_process({"timeout", "-s", "KILL", "60", LANTERN_MPIRUN, "--oversubscribe", "--allow-run-as-root",
+                                         "--bind-to", "none", "-n", "3", DISTRIBUTED_FAULTS, "killed", file, rank, after});
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    CHECK(r.status != 0);
+    CHECK(seconds < 20);  // of a busy machine; a rank that hung would have lasted for 60
+    // One message, mpirun's, which names the rank.
+    CHECK(r.err.find("process rank " + rank) != std::string::npos);
+    CHECK(r.err.find("Killed") != std::string::npos);
+    if (!std::filesystem::exists(file)) return;
+    ++files;
+    const lantern::NamedTensors tensors = lantern::load_safetensors(file).tensors;
+    const lantern::TensorValue<double>& values = tensors.at("values").get<double>();
+    REQUIRE(values.data.size() == 2000);
+    CHECK(std::ranges::count(values.data, values.data[0]) == 2000);
+  });
+  CHECK(files > 0);
 }

@@ -1,5 +1,6 @@
 // Programs in several processes beside the same programs in one: losses over shared parameters, fields with halos,
 // groups, structs, every element type; random programs. Runs alone and under mpirun.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <functional>
@@ -8,6 +9,8 @@
 #include <lantern/tensor.hpp>
 #include <random>
 #include <vector>
+
+#include "../correctness/depth.hpp"
 
 using namespace lantern;
 namespace ld = lantern::distributed;
@@ -283,7 +286,7 @@ struct Step {
   int64_t root;
   double weight;
 };
-constexpr int kinds = 9;
+constexpr int kinds = 13;
 
 A stepped(const Step& s, const A& x) {
   const ld::Communicator all;
@@ -297,7 +300,17 @@ A stepped(const Step& s, const A& x) {
     case 5: return ld::all_reduce(tanh(x), Reduction::max) - s.weight * x;
     case 6: return ld::reduce(x, s.root) * s.weight + cos(x);
     case 7: return FOR(0, 2, x, [&](I, A y) { return A(0.5 * y + s.weight * ld::all_reduce(y * x)); });
-    default: return sum(ld::all_gather(x)) * s.weight + x;
+    case 8: return sum(ld::all_gather(x)) * s.weight + x;
+    case 9: {  // all elements to the rank that is `root` further
+      const auto counts = tabulate([&](I b) { return select(b == (r + s.root) % n, x.size(), I(int64_t{0})); }, n);
+      return std::get<0>(ld::all_to_all(x, Rep<Array<int64_t>>(counts.datum()))) * s.weight + x;
+    }
+    case 10: {
+      const auto rows = ld::gather(x, s.root);
+      return A(ld::scatter(sin(rows), s.root).datum()) * s.weight + x;
+    }
+    case 11: return A(ld::reduce_scatter(ld::all_to_all(ld::all_gather(x * x))).datum()) * s.weight + x;
+    default: return ld::scan(x, Reduction::sum, ld::Scan::exclusive) * s.weight + ld::deterministic_sum(reshape(x, 1, -1));
   }
 }
 std::vector<A> stepped(const Step& s, const std::vector<A>& x) {
@@ -325,7 +338,21 @@ std::vector<A> stepped(const Step& s, const std::vector<A>& x) {
       }
       case 6: out.push_back(r == root ? A(total(x) * s.weight + cos(x[r])) : A(cos(x[r]))); break;
       case 7: out.push_back(x[r]); break;
-      default: out.push_back(sum(total(x)) * s.weight + x[r]);
+      case 8: out.push_back(sum(total(x)) * s.weight + x[r]); break;
+      case 9: out.push_back(x[(r + n - root) % n] * s.weight + x[r]); break;
+      case 10: out.push_back(sin(x[r]) * s.weight + x[r]); break;
+      case 11: {  // part b of what rank a gathers is that of rank b; exchanged, rank r has r's in all parts
+        out.push_back(total([&] {
+          std::vector<A> squares;
+          for (const A& one : x) squares.push_back(one * one);
+          return squares;
+        }()) * s.weight + x[r]);
+        break;
+      }
+      default: {
+        const std::vector<A> earlier(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(r));
+        out.push_back(r == 0 ? total(x) : A(total(earlier) * s.weight + total(x)));
+      }
     }
   }
   if (s.kind == 7)
@@ -340,10 +367,10 @@ std::vector<A> stepped(const Step& s, const std::vector<A>& x) {
 }  // namespace
 
 TEST_CASE("random programs of communication and arithmetic") {
-  std::mt19937 engine(static_cast<unsigned>(ranks));
-  const auto pick = [&](int64_t below) { return static_cast<int64_t>(engine() % static_cast<unsigned long>(below)); };
   constexpr std::size_t n = 3;
-  for (unsigned program = 0; program < 40; ++program) {
+  test::Seeds(40, 2500).each([&](unsigned program) {
+    std::mt19937 engine(static_cast<unsigned>(ranks) + 100 * program);
+    const auto pick = [&](int64_t below) { return static_cast<int64_t>(engine() % static_cast<unsigned long>(below)); };
     std::vector<Step> steps;
     for (int64_t k = 2 + pick(4); k > 0; --k)
       steps.push_back({static_cast<int>(pick(kinds)), pick(ranks), 0.1 + 0.1 * static_cast<double>(pick(5))});
@@ -367,15 +394,25 @@ TEST_CASE("random programs of communication and arithmetic") {
     const Numbers x = numbers(n * static_cast<std::size_t>(ranks), program), v = numbers(x.size(), program + 1000);
     const Numbers own = part_of(x, me), along = part_of(v, me);
     const auto total = [energy](A a) { return ld::total(energy(a)); };
-    CHECK(eager(total)(own) == Approx(eager(truth)(x)));
+    // Some programs are ill conditioned: what a change of the arguments by 1e-13 makes of the truth is allowed beside it.
+    Numbers nudged = x;
+    for (double& c : nudged) c *= 1 + 1e-13;
+    const double value = eager(truth)(x), near_value = eager(truth)(nudged);
+    CHECK(std::abs(eager(total)(own) - value) <= 1e-10 * std::max(1.0, std::abs(value)) + std::abs(value - near_value));
     const Numbers g = part_of(eager(grad(truth))(x), me), h = part_of(eager(hvp(truth))(x, v), me);
-    check_close(eager(grad(total))(own), g);
-    check_close(eager(hvp(total))(own, along), h);
-    if (program % 4 != 0) continue;
-    check_close(compile(grad(total), {.target = Target::c})(own), g);
-    check_close(compile(hvp(total), {.target = Target::c})(own, along), h);
+    const Numbers near_g = part_of(eager(grad(truth))(nudged), me), near_h = part_of(eager(hvp(truth))(nudged, v), me);
+    const auto check_beside = [](const Numbers& a, const Numbers& b, const Numbers& near_b) {
+      REQUIRE(a.size() == b.size());
+      for (std::size_t i = 0; i < a.size(); ++i)
+        CHECK(std::abs(a[i] - b[i]) <= 1e-10 * std::max(1.0, std::abs(b[i])) + std::abs(b[i] - near_b[i]));
+    };
+    check_beside(eager(grad(total))(own), g, near_g);
+    check_beside(eager(hvp(total))(own, along), h, near_h);
+    if (program % 4 != 0) return;
+    check_beside(compile(grad(total), {.target = Target::c})(own), g, near_g);
+    check_beside(compile(hvp(total), {.target = Target::c})(own, along), h, near_h);
     const auto twice = grad<0>(sig<double(Array<double>, Array<double>)>(
         [energy](A a, A b) { return dot(grad(energy)(a), b); }));
-    check_close(compile(twice, {.target = Target::c})(own, along), h);
-  }
+    check_beside(compile(twice, {.target = Target::c})(own, along), h, near_h);
+  });
 }

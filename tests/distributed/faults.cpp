@@ -1,11 +1,14 @@
-// What goes wrong between processes: distributed_errors_test runs this under mpirun, `faults CASE eager|compiled`.
+// What goes wrong between processes: distributed_errors_test runs this under mpirun, `faults CASE eager|compiled`, or
+// `faults killed FILE RANK MICROSECONDS`.
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <lantern/distributed.hpp>
+#include <lantern/distributed_training.hpp>
 #include <lantern/lantern.hpp>
 #include <stdexcept>
 #include <string>
+#include <sys/time.h>
 #include <vector>
 
 using namespace lantern;
@@ -22,11 +25,40 @@ void run(bool compiled, const F& f, const std::vector<double>& x) {
     eager(f)(x);
 }
 
+template <class S>
+struct Weights {
+  nn::Parameter<S, dyn> values;
+};
+
+/// Steps that communicate and write a checkpoint, until one rank is killed at some time.
+void work_until_killed(const std::string& file, std::int64_t victim, std::int64_t microseconds) {
+  Weights<double> weights{TensorValue<double>(std::vector<std::int64_t>{2000}, 1.0)};
+  const auto step = compile([](Rep<Tensor<double, dyn>> w) { return Rep<Tensor<double, dyn>>((0.5 * ld::all_reduce(w)).datum()); },
+                            {.target = Target::c});
+  if (ld::world_rank() == victim % ld::world_size()) {
+    std::signal(SIGALRM, [](int) { std::raise(SIGKILL); });
+    const itimerval at{{}, {microseconds / 1'000'000, microseconds % 1'000'000}};
+    setitimer(ITIMER_REAL, &at, nullptr);
+  }
+  for (double k = 0;; ++k) {
+    weights.values = step(weights.values);
+    for (double& v : weights.values.data) v = k;  // a whole file has the same number everywhere
+    nn::save_together(file, weights);
+  }
+}
+
 int fault(const std::string& what, bool compiled) {
   const int64_t me = ld::world_rank(), last = ld::world_size() - 1;
   const std::vector<double> x(3, 1.0), longer(4, 1.0);
   const auto all = [](A a) { return ld::all_reduce(a); };
   if (what == "shapes") run(compiled, all, me == last ? longer : x);
+  if (what == "overlap") {  // between start and wait is a loop
+    const auto beside = [](A a, A b) {
+      const Rep<double> own = FOR(0, b.size(), Rep<double>(0.0), [&](Rep<int64_t> i, Rep<double> s) { return s + sin(b[i]) * s; });
+      return A(ld::all_reduce(a) + own);
+    };
+    compile(beside, {.target = Target::c})(me == last ? longer : x, x);
+  }
   if (what == "operations") {
     if (me == last)
       run(compiled, [](A a) { return ld::broadcast(a, 0); }, x);
@@ -54,6 +86,14 @@ int fault(const std::string& what, bool compiled) {
     if (me == last) std::raise(SIGKILL);
     run(compiled, all, x);
   }
+  if (what == "counts") {
+    const std::vector<int64_t> n(3, me == last ? 2 : 1);
+    const auto rows = [](A a, Rep<Array<int64_t>> c) { return std::get<0>(ld::all_to_all(a, c)); };
+    if (compiled)
+      compile(rows, {.target = Target::c})(x, n);
+    else
+      eager(rows)(x, n);
+  }
   if (what == "root") run(compiled, [](A a) { return ld::broadcast(a, 9); }, x);
   std::printf("done\n");
   return 0;
@@ -66,6 +106,7 @@ int main(int, char** argv) {
   const bool compiled = std::strcmp(argv[2], "compiled") == 0;
   if (what == "throws") return fault(what, compiled);
   try {
+    if (what == "killed") work_until_killed(argv[2], std::atoll(argv[3]), std::atoll(argv[4]));
     return fault(what, compiled);
   } catch (const Error& e) {
     std::fprintf(stderr, "rank %lld: %s\n", static_cast<long long>(ld::world_rank()), e.what());

@@ -631,7 +631,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
       "retiming invariant_tables if_conversion store_forwarding index_set_splitting scatter_to_gather join_sums "
       "deforestation dead_fills ";
   const std::string integers = "invariant_integers parallel ";
-  const std::string panels = "sparse_adjoints kept_panels ", memory = "inplace tape_coalescing outline merge ";
+  const std::string panels = "sparse_adjoints kept_panels ", memory = "overlap inplace tape_coalescing outline merge ";
   CHECK(run({}) == start + loops + integers + panels + memory);
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) ==
@@ -653,5 +653,5 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
                     "register_promotion, loop_fusion, array_contraction, retiming, invariant_tables, "
                     "if_conversion, store_forwarding, index_set_splitting, scatter_to_gather, join_sums, deforestation, "
                     "dead_fills, own_reads, invariant_integers, parallel, threads, vectorise, sparse_adjoints, kept_panels, "
-                    "device_scalars, contract, value_checks, inplace, tape_coalescing, outline, merge), got 'simplfy'");
+                    "device_scalars, contract, value_checks, overlap, inplace, tape_coalescing, outline, merge), got 'simplfy'");
 }

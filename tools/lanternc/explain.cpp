@@ -123,6 +123,7 @@ class Explanation {
     loops();
     recursion();
     batches();
+    communication();
     tape();
     passes();
     // Lanes say by themselves what is against them.
@@ -191,6 +192,37 @@ class Explanation {
     heading(found.empty() ? "recursion: none" : "recursion");
     for (const std::string& f : found) item(f);
   }
+  /// What goes between processes, by its place in the program, and what runs meanwhile.
+  void communication() {
+    constexpr const char* names[] = {"all_reduce", "reduce", "broadcast", "gather", "all_gather", "scatter", "reduce_scatter",
+                                     "all_to_all", "scan", "scan", "scan", "scan", "send_receive"};
+    bool first = true;
+    for (const Op* op : ops_) {
+      if (!op->is(Opcode::external_)) continue;
+      const std::string_view text = op->text;
+      const bool whole = text.starts_with("void distributed_exchange_"), half = text.starts_with("int64_t distributed_start_"),
+                 ragged = text.starts_with("void distributed_ragged_"), exact = text.starts_with("void distributed_exact_sum_");
+      if (!whole && !half && !ragged && !exact) continue;
+      if (std::exchange(first, false)) heading("communication");
+      const Op* const operation = whole || half ? op->operands[1]->def : nullptr;
+      const bool known = operation != nullptr && operation->is(Opcode::constant_);
+      const ir::Type& sent = op->operands[whole || half ? 6 : ragged ? 4 : 3]->type;
+      Size size;
+      size.add(sent);
+      std::string times;
+      std::int64_t count = 1;
+      for (const Op* loop = loop_around(op); loop != nullptr; loop = loop_around(loop)) {
+        const auto n = iterations(loop);
+        if (!n) times = "in each iteration of a loop; ";
+        count *= n.value_or(1);
+      }
+      if (times.empty() && count > 1) times = std::to_string(count) + " times; ";
+      const std::string name = ragged ? "all_to_all, ragged" : exact ? "deterministic sum" : known ? names[operation->integer] : "an operation";
+      item(place(op->loc) + ": " + name + " of " + size.str() + " from each rank; " + times +
+           (half ? "goes on beside computation" : "the program waits for it"));
+    }
+  }
+
   /// How each TREE over a batch runs.
   void batches() {
     bool first = true;

@@ -77,7 +77,7 @@ constexpr const char* footer =
 /// What the command line says, before it is checked.
 struct Given {
   Options options;
-  std::string emit, target = "cpu", level, standard, check, threads = "1", lanes;
+  std::string emit, target = "cpu", level, standard, check, threads = "1", lanes, distributed;
   Words include, define, undefine, library_path, library;
 };
 
@@ -89,7 +89,7 @@ void group_options(CLI::App& app) {
   };
   const std::vector<Group> groups{
       {"What is made", {"-o", "--emit", "--function", "--depfile", "--with-jit", "--with-main"}},
-      {"For which machine", {"--target", "--arch", "--cpu", "--threads", "--lanes"}},
+      {"For which machine", {"--target", "--arch", "--cpu", "--threads", "--lanes", "--distributed"}},
       {"How numbers are computed", {"-O", "--strict-math", "--no-reassociate", "--check"}},
       {"Understanding a program", {"--explain", "-g", "--all-messages", "--time-passes", "--dump-after", "--disable-pass",
                                    "--verify", "--explain-cache"}},
@@ -139,6 +139,10 @@ void describe(CLI::App& app, Given& given) {
        "where they have enough to do; default 1",
        "N");
   word("--lanes", given.lanes, "vectors of N f64: 2, 4 or 8; default what the processor's registers hold", "N");
+  word("--distributed", given.distributed,
+       "the engine between processes that the program starts with: mpi, also where another launcher than\n"
+       "mpirun starts it, or single; default what it finds when it runs, or what LANTERN_DISTRIBUTED says",
+       "ENGINE");
   app.add_flag("--strict-math", o.strict_math,
                "round each operation by itself, keep subnormal numbers, and take\n"
                "libm's functions in vectors too");
@@ -356,6 +360,8 @@ Options checked(Given given, const Words& after_dashes) {
   static const std::regex architecture("(sm|compute)_[1-9][0-9]+[a-z]?");
   if (!std::regex_match(o.arch, architecture))
     throw Error("--arch: expected sm_75, sm_90, compute_80 or such, got '" + o.arch + "'");
+  if (!given.distributed.empty() && given.distributed != "mpi" && given.distributed != "single")
+    throw Error("--distributed: expected mpi or single, got '" + given.distributed + "'");
   check_combination(o);
   check_passes(o);
   pass_objects_to_linker(o);
@@ -364,6 +370,8 @@ Options checked(Given given, const Words& after_dashes) {
   if (!given.standard.empty()) o.compile_flags.push_back("-std=" + given.standard);
   for (const std::string& s : given.include) o.compile_flags.push_back("-I" + s);
   for (const std::string& s : given.define) o.compile_flags.push_back("-D" + s);
+  if (!given.distributed.empty())
+    o.compile_flags.push_back("-DLANTERN_DISTRIBUTED_ENGINE=\"" + given.distributed + "\"");
   for (const std::string& s : given.undefine) o.compile_flags.push_back("-U" + s);
   for (const std::string& s : given.library_path) o.link_flags.push_back("-L" + s);
   for (const std::string& s : given.library) o.link_flags.push_back("-l" + s);
