@@ -515,6 +515,7 @@ void StatementPrinter::creation(const Op& op) {
     if ((user->is(Opcode::add_einsum_) || user->is(Opcode::add_matmul_) || user->is(Opcode::gemm_)) &&
         user->operands[0] == result && adds_to_zeros(*user))
       return;
+  if (sums_from_zeros(result)) return;
   line(filling(kind) + name + ".data, " + elements(result) + ", " + number_filled + ");");
 }
 

@@ -453,7 +453,7 @@ inline cudaError_t report_fault() {
 
 // ---- launches
 
-static int64_t launches = 0, waits = 0, made = 0;  // since the program began
+static int64_t launches = 0, waits = 0, made = 0, moved = 0;  // since the program began
 
 struct Launch {
   dim3 grid, block;
@@ -676,6 +676,7 @@ inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemc
   const char *a = static_cast<char*>(to), *b = static_cast<const char*>(from);
   if (owner(to, bytes) && owner(from, bytes) && a != b && a < b + bytes && b < a + bytes)
     return report(cudaErrorInvalidValue, "cudaMemcpy: %zu bytes within the device overlap", bytes);
+  if (!owner(to, bytes) || !owner(from, bytes)) moved += static_cast<int64_t>(bytes);
   const OpenMemory open;
   memmove(to, from, bytes);
   return cudaSuccess;
@@ -730,9 +731,11 @@ extern "C" inline __attribute__((used)) void lantern_emulator_protect(int yes) {
   lantern_emulator::protects = yes != 0;
   lantern_emulator::open_memory(false);
 }
-/// Since the program began: kernels and fills (0), waits of the host (1), device allocations (2).
+/// Since the program began: kernels and fills (0), waits of the host (1), device allocations (2), bytes
+/// copied between host and device (3).
 extern "C" inline __attribute__((used)) int64_t lantern_emulator_count(int what) {
-  return what == 0 ? lantern_emulator::launches : what == 1 ? lantern_emulator::waits : lantern_emulator::made;
+  using namespace lantern_emulator;
+  return what == 0 ? launches : what == 1 ? waits : what == 2 ? made : moved;
 }
 /// Device allocations that have not been freed.
 extern "C" inline __attribute__((used)) int64_t lantern_emulator_allocations() {
