@@ -33,16 +33,15 @@ static __device__ T lt_reduce(T x, F f) {
 )c"},
       {"last_block", kernels, {}, R"c(/* Whether this block is the last one of its kernel to come here; then it sees what the others have written. */
 static __device__ bool lt_last_block(unsigned* ended) {
-  __shared__ bool last;
-  last = false; /* thread 0 may have failed, and be gone */
+  bool told = false; /* thread 0 may have failed, and be gone */
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
-    last = atomicAdd(ended, 1u) == gridDim.x - 1;
-    if (last) *ended = 0;
+    told = atomicAdd(ended, 1u) == gridDim.x - 1;
+    if (told) *ended = 0;
     __threadfence();
   }
-  __syncthreads();
+  const bool last = __syncthreads_or(told) != 0;
   __threadfence();
   return last;
 }

@@ -62,7 +62,7 @@ template <class F, class... A>
 void spends(const char* name, F f, Budget budget, const A&... args) {
   if (!codegen::nvrtc_available()) return;
   INFO(name);
-  const Emulated emulated(compile(f, {.target = Target::cuda, .name = name}).source("cuda"), name);
+  const Emulated emulated(compile(f, {.target = Target::cuda, .name = name}).source("cuda"), name, true);  // no races
   emulated(args...);
   emulated(args...);
   const auto results = emulated(args...);
@@ -153,4 +153,46 @@ TEST_CASE("budgets of pictures", "[cuda]") {
            return sum(y * y);
          }),
          {.launches = 3, .waits = 0}, floats({2, 3, 6, 6}));
+}
+
+TEST_CASE("the emulator finds races", "[cuda]") {
+  const std::string start = R"(
+#include <cuda_runtime.h>
+__global__ void k(float* x) {
+  __shared__ float s[64];
+)";
+  const std::string end = R"(
+}
+extern "C" int run() {
+  float* x = 0;
+  cudaMalloc((void**)&x, 4096);
+  cudaMemset(x, 0, 4096);
+  k<<<4, 64>>>(x);
+  const int status = cudaGetLastError();
+  cudaFree(x);
+  return status;
+})";
+  const auto report = [&](const std::string& body) {
+    const auto code = codegen::compile_emulated(start + body + end, true);
+    const int status = code->function<int()>("run")();
+    const std::string said = code->function<const char*()>("lantern_emulator_report")();
+    CHECK((status == 0) == said.empty());
+    return said;
+  };
+  const std::string shared = "s[threadIdx.x] = 1; $ x[64 * blockIdx.x + threadIdx.x] = s[63 - threadIdx.x];";
+  const auto with = [](std::string text, const std::string& what) { return text.replace(text.find('$'), 1, what); };
+  CHECK(report(with(shared, "__syncthreads();")) == "");
+  CHECK_THAT(report(with(shared, "")), Catch::StartsWith("race: thread "));
+  CHECK_THAT(report(with(shared, "__syncwarp();")), Catch::StartsWith("race: thread "));  // of two warps
+  CHECK(report("s[threadIdx.x] = 1; __syncwarp(); x[64 * blockIdx.x + threadIdx.x] = s[threadIdx.x ^ 1];") == "");
+  // Between blocks.
+  CHECK_THAT(report("x[threadIdx.x] = 1;"), Catch::Contains("stores at ") && Catch::EndsWith("stores"));
+  CHECK_THAT(report("if (blockIdx.x == 0) x[threadIdx.x] = 1; else s[0] = x[threadIdx.x] + x[63];"), Catch::StartsWith("race: thread "));
+  CHECK(report("atomicAdd(&x[0], 1.0f);") == "");
+  const auto last = [&](const std::string& asked) {
+    return report("if (threadIdx.x == 0) { x[1 + blockIdx.x] = 1; __threadfence(); if (" + asked +
+                  ") x[0] = x[1] + x[2] + x[3] + x[4]; }");
+  };
+  CHECK(last("atomicAdd(&x[9], 1.0f) == 3") == "");
+  CHECK_THAT(last("blockIdx.x == 3"), Catch::StartsWith("race: thread "));
 }

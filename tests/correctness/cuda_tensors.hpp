@@ -97,8 +97,8 @@ inline std::size_t kernels_in(const std::string& text) {
 /// A .cu that runs on this machine.
 class Emulated {
  public:
-  Emulated(const std::string& text, const std::string& name)
-      : code_(codegen::compile_emulated(text)), name_(name) {
+  Emulated(const std::string& text, const std::string& name, bool races = false)
+      : code_(codegen::compile_emulated(text, races)), name_(name) {
     code_->function<void(void (*)(const char*))>(name + "_on_failure")(
         [](const char* message) { throw std::runtime_error(message); });
   }

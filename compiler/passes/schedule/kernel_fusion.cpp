@@ -10,6 +10,7 @@
 #include "lantern/compiler/passes/analysis/iterations.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/array/array_contraction.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 
 namespace lantern::passes {
@@ -511,7 +512,9 @@ void kernel_fusion(ir::Module& module) {
   bool any = false;
   for (ir::Function* f : module.functions())
     if (is_direct(*f)) any |= fuse_in(module, *f);
-  if (any) array_contraction(module);
+  if (!any) return;
+  simplify(module);  // views that nothing asks for any more
+  array_contraction(module);
 }
 
 }  // namespace lantern::passes
