@@ -195,7 +195,7 @@ constexpr std::array all_passes{
            if (packed(options) && options.threads <= 1 && !options.device && !options.check_values) kept_panels(m);
          }},
     // when loops say whether they are parallel: those become kernels
-    Pass{"kernel_fusion", "kernels over the same rows become one, though what they have inside is not alike",
+    Pass{"kernel_fusion", "kernels over the same rows become one, though they differ in what they have inside",
          plain<kernel_fusion>, false, false, false, true},
     // once it is settled which loops are kernels
     Pass{"device_scalars", "numbers that a GPU makes are used there, and the host asks for them late",

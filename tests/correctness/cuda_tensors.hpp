@@ -118,8 +118,14 @@ class Emulated {
     const Protected memory(*code_);
     const Budget before = counts();
     void* const ws = code_->function<void*()>(name_ + "_workspace")();
-    code_->function<void(void*, const void* const*, void* const*)>(name_ + "_entry")(ws, in.data(),
-                                                                                     out.data());
+    try {
+      code_->function<void(void*, const void* const*, void* const*)>(name_ + "_entry")(ws, in.data(),
+                                                                                       out.data());
+    } catch (const std::runtime_error& e) {
+      const std::string report = code_->function<const char*()>("lantern_emulator_report")();
+      if (report.empty()) throw;
+      throw std::runtime_error(e.what() + (": " + report));
+    }
     const Budget after = counts();
     spent_ = {after.launches - before.launches, after.waits - before.waits, after.allocations - before.allocations,
               after.copied - before.copied};

@@ -198,7 +198,7 @@ class Pair {
     return true;
   }
 
-  /// Which of the first loop's results a value is, by views that keep rows apart.
+  /// Which of the first loop's results a value is, by views that keep its rows.
   std::optional<std::size_t> result_behind(const Value* v) const {
     const Value* to = v;
     while (v->def && v->def != a_) {

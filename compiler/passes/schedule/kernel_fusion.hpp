@@ -6,7 +6,7 @@
 namespace lantern::passes {
 
 /// Kernel fusion for a GPU: a parallel loop joins a later one over as many iterations that needs of it what the same
-/// iteration has made, also where views lie between them, and where what both have inside is not alike:
+/// iteration has made, also where views lie between them, and where they differ in what they have inside:
 ///
 ///   m = parallel i in n { ... m[i] = max of row i }        m, y = parallel i in n {
 ///   v = reshape m, [n,1]                          becomes     ... m[i] = max of row i
@@ -14,7 +14,7 @@ namespace lantern::passes {
 ///
 /// Then the same for the loops inside. A block of threads that works on a row does one after the other, where each was
 /// a kernel that waited for the whole of the one before; what lay between them and is of one iteration alone becomes
-/// numbers (array_contraction). On a processor loops that are not alike stay what they are: caches hold what
+/// numbers (array_contraction). On a processor loops that differ so stay what they are: caches hold what
 /// lies between them, and vectors want short bodies. (Jia et al., "Optimizing deep learning computation with automatic
 /// generation of graph substitutions", SOSP 2019, have such substitutions for operations; here they are
 /// about iterations, whatever the operations were.)
