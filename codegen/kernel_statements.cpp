@@ -17,6 +17,7 @@
 // An iteration that fails says so where the host looks when it next waits: of several the first.
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
@@ -56,6 +57,7 @@ struct StatementPrinter::Launch {
   struct Sum {
     std::size_t state;
     std::string tensor, parts;  ///< names on the host
+    bool from_zeros;            ///< which nothing has written
   };
   std::string name, parameters, arguments;
   std::string all;              ///< how many iterations the nest has, on the host
@@ -133,7 +135,7 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
     const Value* result = loop.results[s.state];
     const std::string elements_of = elements(loop.operands[s.state]);
     line("if (" + launch.shares + " > 1) " + unit_.prelude().kernel("sum_parts", result->type.element()) + "(ws, " +
-         s.tensor + ".data, " + s.parts + ", " + elements_of + ", " + launch.shares + ");");
+         s.tensor + ".data, " + s.parts + ", " + elements_of + ", " + launch.shares + ", " + (s.from_zeros ? "1" : "0") + ");");
   }
   for (std::size_t i = 0; i < loop.results.size(); ++i)
     if (loop.results[i]->type.is_tensor() && uses_.live_state(&loop, i))
@@ -167,7 +169,7 @@ void StatementPrinter::share(const Kernel& kernel, Launch& launch) {
     if (!ir::is_reduction(kernel.combine(i)) || !uses_.live_state(&loop, i)) continue;
     if (loop.results[i]->type.is_tensor()) {
       const std::string element = unit_.target().element(loop.results[i]->type.element());
-      Launch::Sum s{i, atom(loop.operands[i]), {}};
+      Launch::Sum s{i, atom(loop.operands[i]), {}, sums_from_zeros(loop.operands[i])};
       s.parts = names_.unique((is_identifier(s.tensor) ? s.tensor : "sum") + "_parts");
       line(element + "* " + s.parts + " = " + s.tensor + ".data;");
       line("if (" + launch.shares + " > 1) " + s.parts + " = (" + element + "*)lt_device_allocate(ws, " + launch.shares +
@@ -198,6 +200,20 @@ void StatementPrinter::share(const Kernel& kernel, Launch& launch) {
     launch.reductions.push_back(r);
   }
   if (!launch.reductions.empty()) launch.pass("unsigned*", "ended", "&ws->device->control->ended");
+}
+
+/// Whether nothing but a kernel that adds to a tensor sees the zeros that it begins with: its blocks begin with zeros of
+/// their own.
+bool StatementPrinter::sums_from_zeros(const Value* base) const {
+  const Op* const loop = uses_.only_reader(base);
+  if (!loop || !unit_.kernel(loop) || !base->def || !base->def->is(Opcode::fill_) || base->block != loop->parent) return false;
+  const Op* const value = base->def->operands[0]->def;
+  if (!value || !value->is(Opcode::constant_) || value->number != 0 || value->integer != 0 || std::signbit(value->number))
+    return false;
+  const auto state = std::ranges::find(loop->operands, base);
+  return state != loop->operands.end() &&
+         ir::is_reduction(ir::combine(*loop, static_cast<std::size_t>(state - loop->operands.begin()))) &&
+         uses_.live_state(loop, static_cast<std::size_t>(state - loop->operands.begin()));
 }
 
 /// How many iterations the loops that a block shares have: of the first whose number is known before the kernel.
@@ -283,11 +299,16 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
     const Value* tensor = loop.operands[s.state];
     const std::string part = names_.unique(s.parts.substr(0, s.parts.size() - 1)), count = elements(tensor);
     line(unit_.declaration(tensor->type, part) + " = " + launch.bindings.at(tensor).expression.text + ";");
-    open("if (gridDim.x > 1) {");
-    line(part + ".data = " + s.parts + " + blockIdx.x * (" + count + ");");
+    const std::string own = part + ".data = " + s.parts + " + blockIdx.x * (" + count + ");";
+    if (s.from_zeros) {
+      line("if (gridDim.x > 1) " + own);
+    } else {
+      open("if (gridDim.x > 1) {");
+      line(own);
+    }
     line("for (int64_t i = threadIdx.x; i < " + count + "; i += blockDim.x) " + part + ".data[i] = 0;");
     line("__syncthreads();");
-    close();
+    if (!s.from_zeros) close();
     bind(tensor, part);
   }
   const std::size_t levels = kernel.nest.size();

@@ -181,6 +181,7 @@ class StatementPrinter {
   std::string on_gpu(const std::string& routine) const;
   std::string filling(ir::Kind kind);
   bool adds_to_zeros(const ir::Op& product) const;
+  bool sums_from_zeros(const ir::Value* base) const;
   void matrix_product(const ir::Op& op);
   void contraction(const ir::Op& op, const ir::Notation& n);
   void product_of_parts(const ir::Op& op);

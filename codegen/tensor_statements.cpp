@@ -515,6 +515,7 @@ void StatementPrinter::creation(const Op& op) {
     if ((user->is(Opcode::add_einsum_) || user->is(Opcode::add_matmul_) || user->is(Opcode::gemm_)) &&
         user->operands[0] == result && adds_to_zeros(*user))
       return;
+  if (sums_from_zeros(result)) return;
   line(filling(kind) + name + ".data, " + elements(result) + ", " + number_filled + ");");
 }
 
@@ -568,75 +569,6 @@ std::string StatementPrinter::on_gpu(const std::string& routine) const {
 /// Whether products are cut for threads: not where a thread runs the function already.
 bool StatementPrinter::shares_out() const {
   return unit_.options().threads > 1 && unit_.target().has_threads() && !info_.forked;
-}
-
-/// A product of groups of indices: the size of each index, and its step in each tensor.
-void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
-  const auto c = passes::contraction(n);
-  if (!c) throw InternalError("no way to print " + std::string(ir::info(op.code).name));
-  const Kind kind = op.result()->type.element();
-  const std::string routine = unit_.prelude().kernel(shares_out() ? "contract_team" : on_gpu("contract"), kind), fresh = adds_to_zeros(op) ? "1" : "0";
-  const std::string to = updated(op);
-  // A number times the sizes of the dimensions behind one.
-  const auto times = [&](std::int64_t factor, std::size_t operand, std::size_t from) {
-    const Value* t = operand == 0 ? op.result() : op.operands[operand];
-    std::string product;
-    for (std::size_t d = from; d < dims(t).size(); ++d) product += (product.empty() ? "" : " * ") + dim(t, d);
-    if (factor == 1 && !product.empty()) return product;
-    return std::to_string(factor) + (product.empty() ? "" : " * ") + product;
-  };
-  const auto sum = [](const std::vector<std::string>& terms) {
-    std::string s;
-    for (const std::string& t : terms) s += (s.empty() || t[0] == '-' ? "" : " + ") + t;
-    return s.empty() ? "0" : s;
-  };
-  // "[2i+k-1]" of dimension d: steps 2 and 1, times the sizes of the dimensions behind it; the start is 1 before.
-  const auto step = [&](std::size_t operand, const ir::Subscripts& at, char letter) {
-    std::vector<std::string> terms;
-    for (std::size_t d = 0; d < at.size(); ++d)
-      for (const auto& t : at[d].terms)
-        if (t.letter == letter) terms.push_back(times(t.factor, operand, d + 1));
-    return sum(terms);
-  };
-  const auto start = [&](std::size_t operand, const ir::Subscripts& at) {
-    std::vector<std::string> terms;
-    for (std::size_t d = 0; d < at.size(); ++d)
-      if (at[d].constant != 0) terms.push_back(times(at[d].constant, operand, d + 1));
-    return sum(terms);
-  };
-  const auto list = [&](auto&& text) {
-    std::string s;
-    for (const char letter : c->letters()) s += (s.empty() ? "{" : ", ") + text(letter);
-    return s + "}";
-  };
-  const auto size = [&](char letter) {
-    const ir::SizeSource from = *ir::size_source(n, letter);
-    return dim(from.operand == 0 ? op.result() : op.operands[from.operand], static_cast<std::size_t>(from.dimension));
-  };
-  const auto steps = [&](std::size_t operand, const ir::Subscripts& at) {
-    return list([&](char letter) { return step(operand, at, letter); });
-  };
-  const auto data = [&](const std::string& tensor, std::size_t operand, const ir::Subscripts& at) {
-    const std::string from = start(operand, at);
-    return tensor + ".data" + (from == "0" ? "" : from[0] == '-' ? " - " + from.substr(1) : " + " + from);
-  };
-  const ir::Subscripts &x = n.operands[c->x].at, &y = n.operands[c->y].at;
-  const std::string name = names_.unique("contraction");
-  const auto rank = [](const std::string& letters) { return std::to_string(letters.size()); };
-  line("const lt_contraction_" + std::string(ir::kind_name(kind)) + " " + name + " = {" +
-       data(atom(op.operands[c->x]), c->x, x) + ", " + data(atom(op.operands[c->y]), c->y, y) + ", " +
-       data(to, 0, n.result) + ", " + fresh + ", {" + rank(c->batch) + ", " + rank(c->rows) + ", " + rank(c->columns) + ", " +
-       rank(c->sums) + "}, " + list(size) + ", " + steps(c->x, x) + ", " + steps(c->y, y) + ", " +
-       steps(0, n.result) + "};");
-  if (!shares_out()) return line(routine + "(" + ws() + ", &" + name + ");");
-  // Where the first index of a group is a place of the result's, its parts are not adjacent.
-  const auto apart = [&](const std::string& group) {
-    return !group.empty() && std::ranges::any_of(n.result, [&](const auto& s) { return s.is(group[0]); });
-  };
-  unit_.note_fork();
-  line(routine + "(" + ws() + ", " + std::to_string(unit_.options().threads) + ", " +
-       std::to_string((apart(c->batch) ? 1 : 0) + (apart(c->rows) ? 2 : 0) + (apart(c->columns) ? 4 : 0)) + ", &" + name +
-       ");");
 }
 
 /// A product over parts of tensors (passes/raise).

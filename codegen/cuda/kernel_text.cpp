@@ -33,16 +33,15 @@ static __device__ T lt_reduce(T x, F f) {
 )c"},
       {"last_block", kernels, {}, R"c(/* Whether this block is the last one of its kernel to come here; then it sees what the others have written. */
 static __device__ bool lt_last_block(unsigned* ended) {
-  __shared__ bool last;
-  last = false; /* thread 0 may have failed, and be gone */
+  bool told = false; /* thread 0 may have failed, and be gone */
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
-    last = atomicAdd(ended, 1u) == gridDim.x - 1;
-    if (last) *ended = 0;
+    told = atomicAdd(ended, 1u) == gridDim.x - 1;
+    if (told) *ended = 0;
     __threadfence();
   }
-  __syncthreads();
+  const bool last = __syncthreads_or(told) != 0;
   __threadfence();
   return last;
 }
@@ -136,8 +135,8 @@ static void lt_device_add_$K(lt_workspace* ws, $T* at, $T value) {
   lt_launched(ws);
 }
 )c"},
-      {"K:sum_parts_kernel", kernels, {"kernel"}, R"c(/* to[e] += parts[0][e] + parts[1][e] + ...: 32 threads a column of 32 elements, in an order that sizes decide. */
-LT_KERNEL void lt_sum_parts_kernel_$K($T* to, const $T* parts, int64_t elements, int64_t shares) {
+      {"K:sum_parts_kernel", kernels, {"kernel"}, R"c(/* to[e] += parts[0][e] + parts[1][e] + ..., from 0 where that is said: 32 threads a column of 32 elements, in an order that sizes decide. */
+LT_KERNEL void lt_sum_parts_kernel_$K($T* to, const $T* parts, int64_t elements, int64_t shares, int from_zeros) {
   __shared__ $T sums[32][33];
   for (int64_t first = (int64_t)blockIdx.x * 32; first < elements; first += (int64_t)gridDim.x * 32) {
     const int64_t e = first + threadIdx.x;
@@ -148,7 +147,7 @@ LT_KERNEL void lt_sum_parts_kernel_$K($T* to, const $T* parts, int64_t elements,
     __syncthreads();
     if (threadIdx.y == 0 && e < elements) {
       for (int i = 1; i < 32; ++i) sum += sums[i][threadIdx.x];
-      to[e] += sum;
+      to[e] = from_zeros ? sum : to[e] + sum;
     }
     __syncthreads();
   }
@@ -157,11 +156,12 @@ LT_KERNEL void lt_sum_parts_kernel_$K($T* to, const $T* parts, int64_t elements,
       {"K:sum_parts",
        functions,
        {"K:sum_parts_kernel", "gpu"},
-       R"c(static void lt_sum_parts_$K(lt_workspace* ws, $T* to, const $T* parts, int64_t elements, int64_t shares) {
+       R"c(static void lt_sum_parts_$K(lt_workspace* ws, $T* to, const $T* parts, int64_t elements, int64_t shares,
+                              int from_zeros) {
   if (elements <= 0) return;
   const int64_t blocks = (elements + 31) / 32;
   lt_sum_parts_kernel_$K<<<(unsigned)(blocks < 65535 ? blocks : 65535), dim3(32, 32), 0, ws->device->stream>>>(
-      to, parts, elements, shares);
+      to, parts, elements, shares, from_zeros);
   lt_launched(ws);
 }
 )c"},

@@ -85,6 +85,7 @@ typedef struct lt_device {
   cudaError_t pending;
   void* blas;
   int no_blas;
+  int (*skip)(void); /* whether a graph holds what is about to be queued; null: there are no graphs */
   unsigned long long launches, waits, allocations;
 } lt_device;
 

@@ -6,13 +6,18 @@
 
 namespace lantern::codegen {
 
-std::unique_ptr<LoadedCode> compile_emulated(const std::string& cu_source) {
+std::unique_ptr<LoadedCode> compile_emulated(const std::string& cu_source, bool races) {
   ClangOptions options;
   options.opt_level = 1;
   options.contract = false;
   options.file_name = "generated.cpp";
-  const std::string text = std::string(launch_emulator_text()) + "\n#line 1 \"generated.cu\"\n";
-  return compile_with_system_compiler(text + rewrite_launches(cu_source), Language::cpp, options);
+  std::string text(launch_emulator_text());
+  if (races) text = "#define LANTERN_FIND_RACES\n" + text + "\n" + std::string(race_detector_text());
+  text += "\n#line 1 \"generated.cu\"\n" + rewrite_launches(cu_source);
+  if (!races) return compile_with_system_compiler(text, Language::cpp, options);
+  // What the sanitizer calls is in the text: its run time is not linked.
+  return compile_with_system_compiler(text, Language::cpp, options, {},
+                                      {"-fsanitize=thread", "-nodefaultlibs", "-lstdc++", "-lm", "-lc", "-lgcc_s", "-lgcc"});
 }
 
 }  // namespace lantern::codegen

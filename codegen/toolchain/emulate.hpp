@@ -17,6 +17,8 @@ namespace lantern::codegen {
 ///
 /// Throws as compile_with_system_compiler does, and an Error where a launch is malformed. Products and sums
 /// are not contracted, so results are those of separate operations.
-std::unique_ptr<LoadedCode> compile_emulated(const std::string& cu_source);
+/// `races`: loads and stores of kernels are watched, and the report tells of a race between threads; some twenty
+/// times as slow.
+std::unique_ptr<LoadedCode> compile_emulated(const std::string& cu_source, bool races = false);
 
 }  // namespace lantern::codegen

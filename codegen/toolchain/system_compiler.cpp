@@ -84,7 +84,8 @@ class SharedLibrary final : public LoadedCode {
 
 std::unique_ptr<LoadedCode> compile_with_system_compiler(const std::string& source, Language language,
                                                          const ClangOptions& options,
-                                                         std::span<const HostSymbol> symbols) {
+                                                         std::span<const HostSymbol> symbols,
+                                                         const std::vector<std::string>& arguments) {
   std::vector<std::string> command = system_compiler_command();
   const auto add = [&](std::initializer_list<std::string> more) {
     command.insert(command.end(), more.begin(), more.end());
@@ -110,6 +111,7 @@ std::unique_ptr<LoadedCode> compile_with_system_compiler(const std::string& sour
   }
   // Report what is missing now and not at the first call. `-x none` ends the effect of -x on what follows.
   add({source_path, "-x", "none", "-Wl,-z,defs", "-o", library_path, "-lm"});
+  command.insert(command.end(), arguments.begin(), arguments.end());
 
   const ProcessResult result = run_process(command);
   if (result.status != 0) {

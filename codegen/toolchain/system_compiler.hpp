@@ -17,12 +17,13 @@ std::vector<std::string> system_compiler_command();
 
 /// Compiles header-free C or C++ to a shared library in a private temporary directory and loads it. The
 /// compiler is that of `system_compiler_command`. `options` mean what they mean for `compile_with_clang`;
-/// `pic` is always on and `target_cpu` is a name the compiler's -march knows.
+/// `arguments` come behind all others. `pic` is always on and `target_cpu` is a name the compiler's -march knows.
 ///
 /// Throws lantern::Error when there is no compiler, lantern::InternalError with the compiler's output when
 /// the text does not compile or calls something unknown. Takes a tenth of a second and more.
 std::unique_ptr<LoadedCode> compile_with_system_compiler(const std::string& source, Language language,
                                                          const ClangOptions& options = {},
-                                                         std::span<const HostSymbol> symbols = {});
+                                                         std::span<const HostSymbol> symbols = {},
+                                                         const std::vector<std::string>& arguments = {});
 
 }  // namespace lantern::codegen

@@ -1,6 +1,8 @@
 // Calls that leave tensors on the GPU: compiled.on(stream)(x, y), compiled.on(stream).into(result, x, y).
 #pragma once
 
+#include <cstring>
+
 #include "lantern/compiler/driver/compile.hpp"
 #include "lantern/runtime/cuda/device_tensor.hpp"
 
@@ -8,7 +10,9 @@ namespace lantern::core {
 
 namespace driver {
 /// Queues a call on the stream; numbers among the results are waited for. `entry`: Code::device_entry.
-void run_on_gpu(void* entry, CallFacts facts, const void* const* in, void* const* out, lt_target* targets, void* stream);
+/// `key`: what tells the call from others, for graphs (graph_recorder.hpp); empty: none.
+void run_on_gpu(void* entry, CallFacts facts, const void* const* in, void* const* out, lt_target* targets, void* stream,
+                std::vector<std::int64_t> key);
 }  // namespace driver
 
 namespace detail {
@@ -39,6 +43,9 @@ inline void check_place(const void* data, std::int64_t size, std::size_t argumen
   if (size > 0 && !cuda_driver::on_device(data, &number))
     throw Error("argument " + std::to_string(argument + 1) +
                 " is a DeviceView of memory that is not the GPU's; pass memory of the host as a TensorView");
+  if (size > 0 && number != cuda_driver::current_gpu())
+    throw Error("argument " + std::to_string(argument + 1) + " lies on GPU " + std::to_string(number) +
+                ", and the call runs on GPU " + std::to_string(cuda_driver::current_gpu()) + "; copy it there first");
 }
 
 /// Descriptors of arguments in either memory.
@@ -48,6 +55,9 @@ class GpuArguments {
   void add(std::type_identity<T>, const H& value) {
     if constexpr (ScalarElement<T>) {
       in_.push_back(&value);
+      static_assert(sizeof value <= sizeof(std::int64_t));
+      key_.push_back(0);
+      std::memcpy(&key_.back(), &value, sizeof value);
     } else {
       using E = typename Traits<T>::element;
       if constexpr (requires { value.shape(); }) {
@@ -69,6 +79,8 @@ class GpuArguments {
     }
   }
   const void* const* data() const { return in_.data(); }
+  /// Numbers, pointers and sizes.
+  const std::vector<std::int64_t>& key() const { return key_; }
   /// Whether the bytes are an argument's too.
   bool shares(const void* data, std::int64_t bytes) const {
     const char* from = static_cast<const char*>(data);
@@ -86,11 +98,13 @@ class GpuArguments {
     words_.back()[0] = reinterpret_cast<std::int64_t>(data);
     std::copy(shape.begin(), shape.end(), words_.back().get() + 1);
     in_.push_back(words_.back().get());
+    key_.insert(key_.end(), words_.back().get(), words_.back().get() + shape.size() + 1);
     memory_.emplace_back(reinterpret_cast<const char*>(data), n * static_cast<std::int64_t>(sizeof(E)));
     shapes_.push_back(shape);
   }
 
   std::vector<const void*> in_;
+  std::vector<std::int64_t> key_;
   std::vector<std::unique_ptr<std::int64_t[]>> words_;
   std::vector<std::pair<const char*, std::int64_t>> memory_;
   std::vector<std::vector<std::int64_t>> shapes_;
@@ -119,7 +133,7 @@ class OnGpu<Self, R, std::tuple<P...>> {
     (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
     const driver::Code& code = f_.gpu_code();
     Results<count> results(code.results());
-    driver::run_on_gpu(code.device_entry(), code.facts(), in.data(), results.data(), nullptr, stream_.get());
+    driver::run_on_gpu(code.device_entry(), code.facts(), in.data(), results.data(), nullptr, stream_.get(), in.key());
     Result out{};
     std::size_t i = 0;
     for_each_leaf<R>(out, [&](auto type, auto& to) { take(results, code, i++, type, to); });
@@ -166,7 +180,10 @@ class OnGpu<Self, R, std::tuple<P...>> {
       ++i;
     };
     (for_each_leaf<std::tuple_element_t<O, Parts>>(std::get<O>(all), place), ...);
-    driver::run_on_gpu(code.device_entry(), code.facts(), in.data(), results.data(), targets.data(), stream_.get());
+    std::vector<std::int64_t> key = in.key();
+    for (const lt_target& t : targets) key.insert(key.end(), {reinterpret_cast<std::intptr_t>(t.data), t.bytes});
+    driver::run_on_gpu(code.device_entry(), code.facts(), in.data(), results.data(), targets.data(), stream_.get(),
+                       std::move(key));
     i = 0;
     const auto store = [&]<class T>(std::type_identity<T> type, auto& to) {
       const auto from = results.elements(i, type);

@@ -124,7 +124,8 @@ void run(lt_entry* entry, CallFacts facts, const void* const* in, void* const* o
     ws.call(entry, in, out, targets, facts.flush);
 }
 
-void run_on_gpu(void* entry, CallFacts facts, const void* const* in, void* const* out, lt_target* targets, void* stream) {
+void run_on_gpu(void* entry, CallFacts facts, const void* const* in, void* const* out, lt_target* targets, void* stream,
+                std::vector<std::int64_t> key) {
   struct Call {
     void (*entry)(lt_workspace*, const void* const*, void* const*, lt_target*, void*);
     const void* const* in;
@@ -137,10 +138,12 @@ void run_on_gpu(void* entry, CallFacts facts, const void* const* in, void* const
     c->entry(ws, c->in, c->out, c->targets, c->stream);
   };
   Workspace& ws = workspace();
+  cuda_driver::RepeatedCall repeated(entry, std::move(key), stream);
   if (facts.recursive)
     run_on_large_stack([&] { ws.call(enter, &call); });
   else
     ws.call(enter, &call);
+  repeated.done();
 }
 
 std::int64_t workspace_bytes() { return workspace().peak_bytes(); }

@@ -40,6 +40,7 @@
 #include "lantern/compiler/passes/schedule/contract.hpp"
 #include "lantern/compiler/passes/schedule/device.hpp"
 #include "lantern/compiler/passes/schedule/kept_panels.hpp"
+#include "lantern/compiler/passes/schedule/kernel_fusion.hpp"
 #include "lantern/compiler/passes/schedule/overlap.hpp"
 #include "lantern/compiler/passes/schedule/parallel.hpp"
 #include "lantern/compiler/passes/schedule/sparse_adjoints.hpp"
@@ -201,6 +202,9 @@ constexpr std::array all_passes{
            if (packed(options) && options.threads <= 1 && !options.device && !options.check_values) kept_panels(m);
          }},
     // when loops say whether they are parallel: those become kernels
+    Pass{"kernel_fusion", "kernels over the same rows become one, though they differ in what they have inside",
+         plain<kernel_fusion>, false, false, false, true},
+    // once it is settled which loops are kernels
     Pass{"device_scalars", "numbers that a GPU makes are used there, and the host asks for them late",
          plain<device_scalars>, false, false, false, true},
     // when no pass forms or moves a product or a sum any more

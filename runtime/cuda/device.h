@@ -50,6 +50,7 @@ typedef struct lt_device {
   int pending; /* an error of CUDA that was there before the call */
   void* blas;  /* cuBLAS, where it was found */
   int no_blas;
+  int (*skip)(void); /* whether a graph holds what is about to be queued; null: there are no graphs */
   unsigned long long launches, waits; /* of the last call: kernels and products; how often the host waited */
   unsigned long long allocations;     /* of memory of the GPU, since the thread began */
 } lt_device;

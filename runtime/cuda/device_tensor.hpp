@@ -25,6 +25,8 @@ class Stream {
   void* get() const { return stream_.get(); }
   /// Waits until all that was queued is done. Error: what failed in a kernel of this thread's calls.
   void wait() const { cuda_driver::wait(get()); }
+  /// What is queued here from now on comes behind what the other stream has been given. Error: no such stream.
+  void follow(const Stream& other) const { cuda_driver::follow(get(), other.get()); }
 
  private:
   std::shared_ptr<void> stream_;
@@ -131,10 +133,11 @@ inline std::string device_name() { return cuda_driver::gpu().name; }
 struct LastCall {
   std::uint64_t launches = 0;  ///< kernels and products
   std::uint64_t waits = 0;     ///< how often the host waited for the GPU
+  std::uint64_t graphs = 0;    ///< that were launched in place of kernels: the kernels in them are counted, too
 };
 inline LastCall last_call() {
   const lt_device& d = cuda_driver::device_of_thread();
-  return {d.launches, d.waits};
+  return {d.launches, d.waits, cuda_driver::graphs_of_last_call()};
 }
 /// How often calls of this thread have allocated memory of the GPU: no more from the second call of a kind on.
 inline std::uint64_t allocations() { return cuda_driver::device_of_thread().allocations; }

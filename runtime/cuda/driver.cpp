@@ -3,12 +3,14 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 
 #include "lantern/ir/error.hpp"
+#include "lantern/runtime/cuda/graph_recorder.hpp"
 
 namespace lantern::cuda_driver {
 
@@ -38,6 +40,10 @@ struct Driver {
   Status (*stream_create)(void**, unsigned);
   Status (*stream_destroy)(void*);
   Status (*stream_wait)(void*);
+  Status (*event_create)(void**, unsigned);
+  Status (*event_record)(void*, void* stream);
+  Status (*stream_follow)(void* stream, void* event, unsigned);
+  Status (*event_destroy)(void*);
   Status (*wait)();
   Status (*set_limit)(int, std::size_t);
   Status (*get_limit)(std::size_t*, int);
@@ -47,6 +53,7 @@ struct Driver {
   Status (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
   Status (*pointer_attribute)(void*, int attribute, Pointer);
   Status (*error_text)(Status, const char**);
+  GraphFunctions graphs;  ///< of drivers that have them
   void* context = nullptr;  ///< the primary one of device 0: for threads that have none
   std::string missing;
 };
@@ -85,11 +92,22 @@ std::unique_ptr<const Driver> open() {
       find(library, "cuMemcpyAsync", d->copy_async) && find(library, "cuMemsetD8_v2", d->fill) &&
       find(library, "cuMemsetD8Async", d->fill_async) && find(library, "cuStreamCreate", d->stream_create) &&
       find(library, "cuStreamDestroy_v2", d->stream_destroy) && find(library, "cuStreamSynchronize", d->stream_wait) &&
+      find(library, "cuEventCreate", d->event_create) && find(library, "cuEventRecord", d->event_record) &&
+      find(library, "cuStreamWaitEvent", d->stream_follow) && find(library, "cuEventDestroy_v2", d->event_destroy) &&
       find(library, "cuCtxSynchronize", d->wait) && find(library, "cuCtxSetLimit", d->set_limit) &&
       find(library, "cuCtxGetLimit", d->get_limit) &&
       find(library, "cuModuleLoadData", d->module_load) && find(library, "cuModuleUnload", d->module_unload) &&
       find(library, "cuModuleGetFunction", d->module_function) && find(library, "cuLaunchKernel", d->launch) &&
       find(library, "cuPointerGetAttribute", d->pointer_attribute) && find(library, "cuGetErrorString", d->error_text);
+  const char* wanted = std::getenv("LANTERN_CUDA_GRAPHS");
+  if (!wanted || std::string(wanted) != "0") {
+    find(library, "cuStreamBeginCapture_v2", d->graphs.begin_capture);
+    find(library, "cuStreamEndCapture", d->graphs.end_capture);
+    find(library, "cuGraphInstantiateWithFlags", d->graphs.instantiate);
+    find(library, "cuGraphLaunch", d->graphs.launch);
+    find(library, "cuGraphDestroy", d->graphs.destroy_graph);
+    find(library, "cuGraphExecDestroy", d->graphs.destroy_executable);
+  }
   int count = 0, device = 0;
   if (!complete) {
     d->missing = "NVIDIA's driver (libcuda.so.1) is too old; version 12 or newer is needed";
@@ -130,12 +148,15 @@ void check(const Driver& d, Status status, const char* what) {
   if (status != 0) throw Error(std::string(what) + ": " + words(d, status));
 }
 
+/// Modules that have been unloaded: another program may lie where one of theirs lay.
+std::atomic<std::int64_t> unloaded = 0;
+
 Pointer address(const void* p) { return reinterpret_cast<Pointer>(p); }
 
 /// Memory for calls of programs in this thread. What lies on the GPU is given back with the thread.
 class Local {
  public:
-  Local() = default;
+  Local() { device.skip = skip; }
   Local(const Local&) = delete;
   Local& operator=(const Local&) = delete;
   ~Local() {
@@ -144,6 +165,7 @@ class Local {
     void* context = nullptr;
     // When the process ends the driver may have ended before: then all memory is free.
     if (!d.missing.empty() || d.current(&context) != 0 || context == nullptr) return;
+    graphs.clear();
     for (lt_device_chunk* chunk = device.first; chunk != nullptr;) {
       lt_device_chunk* next = chunk->next;
       d.free(address(chunk->data));
@@ -168,7 +190,10 @@ class Local {
     if (device.staging) d.free_host(device.staging);
   }
 
+  static int skip();
+
   lt_device device = {};
+  GraphRecorder graphs;
   std::map<const void*, void*> programs;
   lt_workspace* caller = nullptr;
   Status last = 0;  ///< of a launch
@@ -179,6 +204,22 @@ Local& local() {
   return memory;
 }
 
+/// Whether a graph holds what is about to be queued.
+int Local::skip() { return local().graphs.skip() ? 1 : 0; }
+
+/// Before what no graph holds.
+void end_graph() {
+  Local& l = local();
+  if (const Status status = l.graphs.flush(); status != 0) l.last = status;
+}
+
+/// Memory that a graph may copy: the device's, and what the host has pinned. Other memory the caller may change as
+/// soon as the call has returned.
+bool stays(const Driver& d, const void* pointer) {
+  int type = 0;
+  return d.pointer_attribute(&type, memory_type, address(pointer)) == 0 && (type == 1 || type == 2);
+}
+
 // ---- the functions of the CUDA run time that generated text calls, over the driver
 
 extern "C" {
@@ -187,27 +228,48 @@ static Status shim_malloc(void** memory, std::size_t bytes) {
   Pointer p = 0;
   *memory = nullptr;
   if (bytes == 0) return 0;
+  end_graph();
   const Status status = loaded().allocate(&p, bytes);
   *memory = reinterpret_cast<void*>(p);
   return status;
 }
-static Status shim_free(void* memory) { return memory ? loaded().free(address(memory)) : 0; }
-static Status shim_malloc_host(void** memory, std::size_t bytes) { return loaded().allocate_host(memory, bytes); }
+static Status shim_free(void* memory) {
+  end_graph();
+  return memory ? loaded().free(address(memory)) : 0;
+}
+static Status shim_malloc_host(void** memory, std::size_t bytes) {
+  end_graph();
+  return loaded().allocate_host(memory, bytes);
+}
 static Status shim_copy(void* to, const void* from, std::size_t bytes, int) {
+  end_graph();
   return loaded().copy(address(to), address(from), bytes);
 }
 static Status shim_copy_async(void* to, const void* from, std::size_t bytes, int, void* stream) {
+  if (local().graphs.capturing() && (!stays(loaded(), to) || !stays(loaded(), from))) end_graph();
+  if (local().graphs.skip()) return 0;
   return loaded().copy_async(address(to), address(from), bytes, stream);
 }
 static Status shim_fill(void* to, int byte, std::size_t bytes) {
+  end_graph();
   return loaded().fill(address(to), static_cast<unsigned char>(byte), bytes);
 }
 static Status shim_fill_async(void* to, int byte, std::size_t bytes, void* stream) {
+  if (local().graphs.skip()) return 0;
   return loaded().fill_async(address(to), static_cast<unsigned char>(byte), bytes, stream);
 }
-static Status shim_stream_wait(void* stream) { return loaded().stream_wait(stream); }
-static Status shim_wait() { return loaded().wait(); }
-static Status shim_limit(int limit, std::size_t value) { return loaded().set_limit(limit, value); }
+static Status shim_stream_wait(void* stream) {
+  end_graph();
+  return loaded().stream_wait(stream);
+}
+static Status shim_wait() {
+  end_graph();
+  return loaded().wait();
+}
+static Status shim_limit(int limit, std::size_t value) {
+  end_graph();
+  return loaded().set_limit(limit, value);
+}
 static Status shim_get_limit(std::size_t* value, int limit) { return loaded().get_limit(value, limit); }
 static Status shim_peek() { return local().last; }
 static Status shim_last() { return std::exchange(local().last, 0); }
@@ -254,7 +316,7 @@ static Status lantern_gpu_launch(void** function, void* module, const char* name
   const Driver& d = loaded();
   Status status = 0;
   if (*function == nullptr) status = d.module_function(function, module, name);
-  if (status == 0)
+  if (status == 0 && !local().graphs.skip())
     status = d.launch(*function, grid[0], grid[1], grid[2], block[0], block[1], block[2], static_cast<unsigned>(shared),
                       stream, arguments, nullptr);
   if (status != 0) local().last = status;
@@ -286,6 +348,7 @@ Module::Module(const std::string& cubin) {
 }
 
 Module::~Module() {
+  ++unloaded;
   if (has_context(loaded())) loaded().module_unload(module_);
 }
 
@@ -324,6 +387,25 @@ std::vector<std::pair<const char*, void*>> host_functions() {
 }
 
 lt_device& device_of_thread() { return local().device; }
+
+std::uint64_t graphs_of_last_call() { return local().graphs.launched(); }
+
+RepeatedCall::RepeatedCall(const void* program, std::vector<std::int64_t> key, void* stream) {
+  Local& l = local();
+  key.push_back(static_cast<std::int64_t>(l.device.allocations));  // memory lies where it lay
+  key.push_back(unloaded);
+  if (loaded().missing.empty()) {
+    driver();
+    l.graphs.enter(loaded().graphs, program, key, stream);
+  }
+}
+
+void RepeatedCall::done() {
+  const Status status = local().graphs.flush();
+  if (status != 0) check(loaded(), status, "a graph of kernels");
+}
+
+RepeatedCall::~RepeatedCall() { local().graphs.abandon(); }
 
 void* allocate(std::int64_t bytes) {
   if (bytes <= 0) return nullptr;
@@ -374,6 +456,24 @@ void* make_stream() {
 
 void end_stream(void* stream) noexcept {
   if (stream && has_context(loaded())) loaded().stream_destroy(stream);
+}
+
+void follow(void* later, void* earlier) {
+  const Driver& d = driver();
+  constexpr unsigned without_times = 2;  // CU_EVENT_DISABLE_TIMING
+  void* event = nullptr;
+  check(d, d.event_create(&event, without_times), "an event");
+  Status status = d.event_record(event, earlier);
+  if (status == 0) status = d.stream_follow(later, event, 0);
+  d.event_destroy(event);
+  check(d, status, "streams that follow each other");
+}
+
+int current_gpu() {
+  const Driver& d = driver();
+  int number = 0;
+  check(d, d.current_device(&number), "the GPU");
+  return number;
 }
 
 bool on_device(const void* pointer, int* number) {

@@ -51,6 +51,20 @@ std::vector<std::pair<const char*, void*>> host_functions();
 /// The calling thread's GPU: its stream, and what its last call took.
 lt_device& device_of_thread();
 
+/// A call of a program, which may be one that repeats (graph_recorder.hpp): from its construction to `done`, or to its
+/// end where the call fails. `key`: arguments and targets.
+class RepeatedCall {
+ public:
+  RepeatedCall(const void* program, std::vector<std::int64_t> key, void* stream);
+  ~RepeatedCall();
+  RepeatedCall(const RepeatedCall&) = delete;
+  RepeatedCall& operator=(const RepeatedCall&) = delete;
+  /// What is still to be launched is. Error: the driver's.
+  void done();
+};
+/// How many graphs the calling thread's last call has launched.
+std::uint64_t graphs_of_last_call();
+
 // Memory and streams, for those who keep tensors on the GPU. Each raises an Error with the driver's words.
 void* allocate(std::int64_t bytes);
 void release(void* memory) noexcept;
@@ -60,6 +74,10 @@ void copy(void* to, const void* from, std::int64_t bytes, void* stream);
 void wait(void* stream);
 void* make_stream();
 void end_stream(void* stream) noexcept;
+/// Work queued on the later stream from now on comes behind what the earlier one has been given.
+void follow(void* later, void* earlier);
+/// The number of the calling thread's GPU.
+int current_gpu();
 /// Whether a pointer is memory of a GPU; which one.
 bool on_device(const void* pointer, int* number = nullptr);
 

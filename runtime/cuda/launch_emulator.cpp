@@ -8,8 +8,10 @@
 
 #define LANTERN_EMBED_LAUNCH_EMULATOR
 #include "lantern/runtime/cuda/launch_emulator.hpp"
+#include "lantern/runtime/cuda/race_detector.hpp"
 
-extern "C" const char lantern_launch_emulator_begin[], lantern_launch_emulator_end[];
+extern "C" const char lantern_launch_emulator_begin[], lantern_launch_emulator_end[], lantern_race_detector_begin[],
+    lantern_race_detector_end[];
 
 namespace lantern {
 
@@ -101,6 +103,10 @@ std::string rewrite_launches(std::string cu, const std::string& space) {
   return replace_all(
       out, R"(\bextern\s+__shared__\s+(?:__align__\(\s*\d+\s*\)\s+)?([\w:\s]*\w)\s+(\w+)\s*\[\s*\]\s*;)",
       ("$1* const $2 = ($1*)" + space + "::dynamic_shared();").c_str());
+}
+
+std::string_view race_detector_text() {
+  return {lantern_race_detector_begin, static_cast<std::size_t>(lantern_race_detector_end - lantern_race_detector_begin)};
 }
 
 std::string_view launch_emulator_text() {

@@ -7,8 +7,8 @@
 // holds NaN.
 //
 // The threads of a block are fibers on one OS thread, which runs the blocks one after another; a launch
-// returns when all have ended. So atomics are plain operations, and races between threads are not found.
-// The same program run backwards (lantern_emulator_backwards) must give the same.
+// returns when all have ended. So atomics are plain operations. Races between threads are found with
+// race_detector.hpp behind this text. The same program run backwards (lantern_emulator_backwards) must give the same.
 // The threads of a warp wait for each other at shuffles, votes and __syncwarp, and nowhere else. Where
 // lantern_emulator_protect was called, the host cannot touch memory of the device but by copies, as on a GPU.
 // A report is text, see lantern_emulator_report; the call that was wrong returns a CUDA error code.
@@ -246,6 +246,24 @@ static unsigned next_thread = 0, block_threads = 0, returned = 0, exited = 0;
 // this one.
 static unsigned char exchanged[2][1024][16];
 static unsigned char exchange_of[1024];
+static unsigned char votes_of[1024];
+static bool votes[3];
+// For race_detector.hpp: which barriers have been passed, and how many atomic operations there were.
+static unsigned block_epoch = 0, warp_epochs[32];
+static uint64_t block_number = 0, atomics = 0, block_acquired = 0;
+static volatile int quiet = 0;  // in an atomic operation; volatile: what asks is put in behind the optimiser
+#ifdef LANTERN_FIND_RACES
+inline void note_atomic();
+#else
+inline void note_atomic() {}
+#endif
+struct AtomicOperation {
+  AtomicOperation() {
+    quiet = quiet + 1;
+    note_atomic();
+  }
+  ~AtomicOperation() { quiet = quiet - 1; }
+};
 static bool backwards = false;  // blocks and threads run from the last to the first
 static void (*kernel_call)(void*) = nullptr;
 static void* kernel_argument = nullptr;
@@ -316,6 +334,11 @@ struct Name {
 inline cudaError_t run_block() {
   next_thread = returned = exited = 0;
   memset(exchange_of, 0, sizeof exchange_of);
+  memset(votes_of, 0, sizeof votes_of);
+  memset(votes, 0, sizeof votes);
+  memset(warp_epochs, 0, sizeof warp_epochs);
+  block_epoch = 0;
+  block_acquired = 0;
   std::vector<Fiber*> waiting;
   for (size_t used = 0; next_thread < block_threads;) {
     Fiber* f = fiber(used);
@@ -364,6 +387,7 @@ inline cudaError_t run_block() {
       if (others > 0)
         return report(cudaErrorLaunchFailure,
                       "divergent warp: some of its threads wait for each other in line %d, others at __syncthreads", line);
+      ++warp_epochs[warp];
       go_on(in_warp);
       any = true;
     }
@@ -386,6 +410,7 @@ inline cudaError_t run_block() {
           "line %d",
           block.text, one.text, first->line, other.text, f->line);
     }
+    ++block_epoch;
     go_on([](const Fiber&) { return true; });
   }
   return cudaSuccess;
@@ -453,7 +478,7 @@ inline cudaError_t report_fault() {
 
 // ---- launches
 
-static int64_t launches = 0, waits = 0, made = 0;  // since the program began
+static int64_t launches = 0, waits = 0, made = 0, moved = 0;  // since the program began
 
 struct Launch {
   dim3 grid, block;
@@ -465,7 +490,7 @@ struct Launch {
     block_threads = block.x * block.y * block.z;
     const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
     for (uint64_t n = 0; n < blocks; ++n) {
-      const uint64_t b = backwards ? blocks - 1 - n : n;
+      const uint64_t b = block_number = backwards ? blocks - 1 - n : n;
       blockIdx = {unsigned(b % grid.x), unsigned(b / grid.x % grid.y), unsigned(b / grid.x / grid.y)};
       if (__start_lantern_shared)
         memset(__start_lantern_shared, 0xFF, size_t(__stop_lantern_shared - __start_lantern_shared));
@@ -529,6 +554,15 @@ inline Launch configure(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t =
 // ---- inside kernels
 
 inline void __syncthreads(int line = __builtin_LINE()) { lantern_emulator::barrier(line); }
+/// Whether any thread of the block says so. Of three places the next one is cleared: all have read it.
+inline int __syncthreads_or(int said, int line = __builtin_LINE()) {
+  using namespace lantern_emulator;
+  const unsigned turn = votes_of[running->thread] = (votes_of[running->thread] + 1) % 3;
+  votes[(turn + 1) % 3] = false;
+  votes[turn] |= said != 0;
+  barrier(line);
+  return votes[turn];
+}
 inline void __syncwarp(unsigned = 0xffffffffu, int line = __builtin_LINE()) { lantern_emulator::barrier(line, true); }
 
 namespace lantern_emulator {
@@ -572,26 +606,32 @@ T __ldg(const T* p) {
 }
 template <class T, class U>
 T atomicExch(T* p, U v) {
+  const lantern_emulator::AtomicOperation one;
   return std::exchange(*p, static_cast<T>(v));
 }
 template <class T, class U>
 T atomicAdd(T* p, U v) {
+  const lantern_emulator::AtomicOperation one;
   return std::exchange(*p, static_cast<T>(*p + static_cast<T>(v)));
 }
 template <class T, class U>
 T atomicSub(T* p, U v) {
+  const lantern_emulator::AtomicOperation one;
   return std::exchange(*p, static_cast<T>(*p - static_cast<T>(v)));
 }
 template <class T, class U>
 T atomicMax(T* p, U v) {
+  const lantern_emulator::AtomicOperation one;
   return std::exchange(*p, *p < static_cast<T>(v) ? static_cast<T>(v) : *p);
 }
 template <class T, class U>
 T atomicMin(T* p, U v) {
+  const lantern_emulator::AtomicOperation one;
   return std::exchange(*p, static_cast<T>(v) < *p ? static_cast<T>(v) : *p);
 }
 template <class T, class U, class V>
 T atomicCAS(T* p, U expected, V v) {
+  const lantern_emulator::AtomicOperation one;
   return std::exchange(*p, *p == static_cast<T>(expected) ? static_cast<T>(v) : *p);
 }
 
@@ -676,6 +716,7 @@ inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemc
   const char *a = static_cast<char*>(to), *b = static_cast<const char*>(from);
   if (owner(to, bytes) && owner(from, bytes) && a != b && a < b + bytes && b < a + bytes)
     return report(cudaErrorInvalidValue, "cudaMemcpy: %zu bytes within the device overlap", bytes);
+  if (!owner(to, bytes) || !owner(from, bytes)) moved += static_cast<int64_t>(bytes);
   const OpenMemory open;
   memmove(to, from, bytes);
   return cudaSuccess;
@@ -730,9 +771,11 @@ extern "C" inline __attribute__((used)) void lantern_emulator_protect(int yes) {
   lantern_emulator::protects = yes != 0;
   lantern_emulator::open_memory(false);
 }
-/// Since the program began: kernels and fills (0), waits of the host (1), device allocations (2).
+/// Since the program began: kernels and fills (0), waits of the host (1), device allocations (2), bytes
+/// copied between host and device (3).
 extern "C" inline __attribute__((used)) int64_t lantern_emulator_count(int what) {
-  return what == 0 ? lantern_emulator::launches : what == 1 ? lantern_emulator::waits : lantern_emulator::made;
+  using namespace lantern_emulator;
+  return what == 0 ? launches : what == 1 ? waits : what == 2 ? made : moved;
 }
 /// Device allocations that have not been freed.
 extern "C" inline __attribute__((used)) int64_t lantern_emulator_allocations() {

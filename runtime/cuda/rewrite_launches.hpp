@@ -14,5 +14,7 @@ std::string rewrite_launches(std::string cu, const std::string& space = "lantern
 /// launch_emulator.hpp itself, so that generated code can be compiled where Lantern's headers are not
 /// installed.
 std::string_view launch_emulator_text();
+/// race_detector.hpp, which follows it.
+std::string_view race_detector_text();
 
 }  // namespace lantern

@@ -203,53 +203,6 @@ TEST_CASE("functions that kernels call", "[cuda]") {
       {.nvcc = true}, numbers({80}));
 }
 
-TEST_CASE("budgets: what a call costs beside its arithmetic", "[cuda]") {
-  if (!codegen::nvrtc_available()) return;
-  using Floats = Rep<Tensor<float, dyn, dyn>>;
-  using FloatRow = Rep<Tensor<float, dyn>>;
-  using Labels = Rep<Tensor<std::int64_t, dyn>>;
-  const auto floats = [](std::vector<std::int64_t> shape) {
-    TensorValue<float> t(std::move(shape));
-    for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = static_cast<float>(0.3 * std::sin(1.7 * static_cast<double>(i)));
-    return t;
-  };
-  TensorValue<std::int64_t> labels({16});
-  for (std::size_t i = 0; i < 16; ++i) labels.data[i] = static_cast<std::int64_t>(i % 5);
-  // Launches are kernels, fills and products; of the third call, when all memory is there.
-  const auto spends = [](const char* name, auto f, std::int64_t launches, std::int64_t waits, const auto&... args) {
-    INFO(name);
-    const Emulated emulated(compile(f, {.target = Target::cuda, .name = name}).source("cuda"), name);
-    for (int i = 0; i < 3; ++i) emulated(args...);
-    CHECK(emulated.spent().launches <= launches);
-    CHECK(emulated.spent().waits <= waits);
-    CHECK(emulated.spent().allocations == 0);
-  };
-  const auto loss = [](Floats w1, FloatRow b1, Floats w2, FloatRow b2, Floats x, Labels y) {
-    const Floats h = relu(matmul(x, transpose(w1)) + b1);
-    return nn::cross_entropy(Floats(matmul(h, transpose(w2)) + b2), y);
-  };
-  spends(
-      "training_step",
-      [=](Floats w1, FloatRow b1, Floats w2, FloatRow b2, Floats x, Labels y, Rep<float> rate) {
-        const auto [l, g] = value_and_grad<0, 1, 2, 3>(loss)(w1, b1, w2, b2, x, y);
-        const auto [g1, g2, g3, g4] = g;
-        return std::tuple(l, Floats(w1 - rate * g1), FloatRow(b1 - rate * g2), Floats(w2 - rate * g3), FloatRow(b2 - rate * g4));
-      },
-      30, 1, floats({20, 12}), floats({20}), floats({5, 20}), floats({5}), floats({16, 12}), labels, 0.1F);
-  const auto norm = [](Floats x, FloatRow g, FloatRow b, Floats t) {
-    const auto mu = mean<1>(x, keep);
-    const Floats c = x - mu;
-    const auto s = mean<1>(c * c, keep);
-    return sum(softmax<1>(Floats(c / sqrt(s + 1e-5F) * g + b)) * t);
-  };
-  spends("norm_slope", value_and_grad<0, 1, 2>(norm), 14, 1, floats({40, 32}), floats({32}), floats({32}), floats({40, 32}));
-  spends("total", [](FloatRow x) { return sum(x); }, 1, 1, floats({5000}));
-  spends("columns", [](Floats x) { return sum<0>(x); }, 3, 0, floats({64, 24}));
-  spends("rows", [](Floats x) { return sum<1>(x); }, 1, 0, floats({64, 24}));
-  spends("largest", [](FloatRow x) { return std::tuple(max(x), argmax(x)); }, 2, 2, floats({500}));
-  spends("elements", [](Floats x, Floats y) { return exp(x) * y + 1.0F; }, 1, 0, floats({64, 24}), floats({64, 24}));
-}
-
 TEST_CASE("Target::cuda compiles the kernels of a program with tensors", "[cuda]") {
   if (!codegen::nvrtc_available()) return;
   const auto f =

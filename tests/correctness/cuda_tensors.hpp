@@ -97,8 +97,8 @@ inline std::size_t kernels_in(const std::string& text) {
 /// A .cu that runs on this machine.
 class Emulated {
  public:
-  Emulated(const std::string& text, const std::string& name)
-      : code_(codegen::compile_emulated(text)), name_(name) {
+  Emulated(const std::string& text, const std::string& name, bool races = false)
+      : code_(codegen::compile_emulated(text, races)), name_(name) {
     code_->function<void(void (*)(const char*))>(name + "_on_failure")(
         [](const char* message) { throw std::runtime_error(message); });
   }
@@ -118,18 +118,26 @@ class Emulated {
     const Protected memory(*code_);
     const Budget before = counts();
     void* const ws = code_->function<void*()>(name_ + "_workspace")();
-    code_->function<void(void*, const void* const*, void* const*)>(name_ + "_entry")(ws, in.data(),
-                                                                                     out.data());
+    try {
+      code_->function<void(void*, const void* const*, void* const*)>(name_ + "_entry")(ws, in.data(),
+                                                                                       out.data());
+    } catch (const std::runtime_error& e) {
+      const std::string report = code_->function<const char*()>("lantern_emulator_report")();
+      if (report.empty()) throw;
+      throw std::runtime_error(e.what() + (": " + report));
+    }
     const Budget after = counts();
-    spent_ = {after.launches - before.launches, after.waits - before.waits, after.allocations - before.allocations};
+    spent_ = {after.launches - before.launches, after.waits - before.waits, after.allocations - before.allocations,
+              after.copied - before.copied};
     code_->function<void(void*)>(name_ + "_wait")(ws);
     CHECK(std::string(code_->function<const char*()>("lantern_emulator_report")()) == "");
     return results;
   }
 
-  /// What a call costs beside its arithmetic: kernels and fills, waits of the host, allocations of device memory.
+  /// What a call costs beside its arithmetic: kernels and fills, waits of the host, allocations of device memory, bytes
+  /// copied between host and device.
   struct Budget {
-    std::int64_t launches = 0, waits = 0, allocations = 0;
+    std::int64_t launches = 0, waits = 0, allocations = 0, copied = 0;
   };
   /// Of the last call.
   Budget spent() const { return spent_; }
@@ -149,7 +157,7 @@ class Emulated {
   };
   Budget counts() const {
     const auto count = code_->function<std::int64_t(int)>("lantern_emulator_count");
-    return {count(0), count(1), count(2)};
+    return {count(0), count(1), count(2), count(3)};
   }
 
   std::unique_ptr<codegen::LoadedCode> code_;

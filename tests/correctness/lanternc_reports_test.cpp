@@ -101,6 +101,18 @@ TEST_CASE("--explain tells of loops, recursion, the tape, memory, passes and vec
   CHECK(r.err == "lanternc: error: --explain does not go with --emit\n");
 }
 
+TEST_CASE("--explain tells how a program is mapped to a GPU") {
+  const std::string text =
+      without(lanternc({directory / "kernels.cpp", "--target=cuda", "--explain"}), directory.string() + "/");
+  for (const char* said :
+       {"  kernels\n", "kernels.cpp:7: product: cuBLAS", "kernels.cpp:8: element: a thread takes an iteration of 2 loops\n",
+        "rows: a block of threads takes an iteration; columns: each block adds to a tensor of its own",
+        "kernels.cpp:10: element: a thread takes an iteration; total: ", "kernels.cpp:11: host: one element after the other"}) {
+    INFO(said << " in " << text);
+    CHECK(text.find(said) != std::string::npos);
+  }
+}
+
 TEST_CASE("--explain tells how a fold of a batch of trees runs, and why") {
   const std::string text = without(lanternc({directory / "trees.cpp", "--explain"}), directory.string() + "/");
   CHECK(text.find("  batches of trees\n    trees.cpp:8: runs level by level\n") != std::string::npos);

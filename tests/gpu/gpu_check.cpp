@@ -135,8 +135,9 @@ void check(const char* name, F f, Program p, const A&... args) {
     const double ms = times[times.size() / 2];
     const bool right = apart <= p.tolerance && same;
     failed += right ? 0 : 1;
-    std::printf("%-4s %-24s error %.1e %s %9.3f ms %4llu launches %2llu waits %2llu allocations compile %.2f s", right ? "ok" : "BAD",
+    std::printf("%-4s %-24s error %.1e %s %9.3f ms %4llu launches %2llu graphs %2llu waits %2llu allocations compile %.2f s", right ? "ok" : "BAD",
                 name, apart, same ? "same bits" : "OTHER BITS", ms, static_cast<unsigned long long>(cuda::last_call().launches),
+                static_cast<unsigned long long>(cuda::last_call().graphs),
                 static_cast<unsigned long long>(cuda::last_call().waits),
                 static_cast<unsigned long long>(cuda::allocations() - allocated), seconds);
     if (p.bytes > 0) std::printf("  %.0f GB/s (%.0f %%)", p.bytes / ms / 1e6, 100 * p.bytes / ms / 1e6 / bandwidth);

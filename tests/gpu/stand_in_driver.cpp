@@ -4,11 +4,14 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <regex>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "lantern/codegen/toolchain/system_compiler.hpp"
 #include "lantern/runtime/cuda/rewrite_launches.hpp"
@@ -18,7 +21,17 @@ namespace {
 using lantern::codegen::LoadedCode;
 using Pointer = unsigned long long;
 
-struct Stream {};
+struct Graph {
+  std::vector<std::function<int()>> operations;
+};
+struct Stream {
+  std::unique_ptr<Graph> captured;
+};
+struct Function {
+  int (*launch)(const unsigned*, const unsigned*, std::size_t, void**);
+  void* (*hold)(const unsigned*, const unsigned*, std::size_t, void**);
+  int (*launch_held)(void*);
+};
 struct Module {
   std::unique_ptr<LoadedCode> code;
 };
@@ -28,7 +41,24 @@ struct Memory {
 
 std::mutex mutex;
 std::map<char*, Memory> memories;  ///< of the device
+std::map<char*, std::size_t> pinned;       ///< memory of the host
+std::map<std::pair<void*, std::string>, Function> functions;
 bool failing = false;
+int capturing = 0, graph_launches = 0;
+constexpr int in_capture = 900;  // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+
+/// Queues, or does at once.
+int queue(void* stream, std::function<int()> operation) {
+  Stream* const s = static_cast<Stream*>(stream);
+  if (!s || !s->captured) return operation();
+  s->captured->operations.push_back(std::move(operation));
+  return 0;
+}
+
+std::map<char*, int> elsewhere;  ///< memory of other GPUs
+std::set<void*> streams;
+bool known(void* stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2 || streams.contains(stream); }
+int followed = 0;
 
 std::size_t pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
@@ -55,6 +85,27 @@ static void stand_in_call(void (*kernel)(P...), const unsigned* g, const unsigne
   lantern_emulator::configure(dim3(g[0], g[1], g[2]), dim3(b[0], b[1], b[2]), shared)(kernel, *(std::decay_t<P>*)a[I]...);
 }
 template <class... P>
+struct stand_in_held {
+  dim3 grid, block;
+  size_t shared;
+  void (*kernel)(P...);
+  std::tuple<std::decay_t<P>...> values;
+};
+template <class... P, size_t... I>
+static void* stand_in_hold_all(void (*kernel)(P...), const unsigned* g, const unsigned* b, size_t shared, void** a, std::index_sequence<I...>) {
+  return new stand_in_held<P...>{dim3(g[0], g[1], g[2]), dim3(b[0], b[1], b[2]), shared, kernel, {*(std::decay_t<P>*)a[I]...}};
+}
+template <class... P>
+static void* stand_in_hold(void (*kernel)(P...), const unsigned* g, const unsigned* b, size_t shared, void** a) {
+  return stand_in_hold_all(kernel, g, b, shared, a, std::index_sequence_for<P...>());
+}
+template <class... P>
+static int stand_in_launch_held(void (*)(P...), void* held) {
+  const auto* h = (const stand_in_held<P...>*)held;
+  std::apply([&](auto... v) { lantern_emulator::configure(h->grid, h->block, h->shared)(h->kernel, v...); }, h->values);
+  return cudaGetLastError();
+}
+template <class... P>
 static int stand_in_launch(void (*kernel)(P...), const unsigned* g, const unsigned* b, size_t shared, void** a) {
   stand_in_call(kernel, g, b, shared, a, std::index_sequence_for<P...>());
   return cudaGetLastError();
@@ -64,12 +115,13 @@ static int stand_in_launch(void (*kernel)(P...), const unsigned* g, const unsign
   for (std::sregex_iterator it(text.begin(), text.end(), start), end; it != end; ++it) {
     const std::string name = (*it)[1];
     all += "extern \"C\" int stand_in_" + name + "(const unsigned* g, const unsigned* b, size_t shared, void** a) {\n  return stand_in_launch(" +
-           name + ", g, b, shared, a);\n}\n";
+           name + ", g, b, shared, a);\n}\nextern \"C\" void* stand_in_hold_" + name +
+           "(const unsigned* g, const unsigned* b, size_t shared, void** a) {\n  return stand_in_hold(" + name +
+           ", g, b, shared, a);\n}\nextern \"C\" int stand_in_launch_held_" + name +
+           "(void* held) { return stand_in_launch_held(" + name + ", held); }\n";
   }
   return all;
 }
-
-using Launch = int(const unsigned*, const unsigned*, std::size_t, void**);
 
 }  // namespace
 
@@ -90,6 +142,7 @@ int cuCtxSetCurrent(void* c) { return current = c, 0; }
 int cuCtxGetDevice(int* d) { return *d = 0, 0; }
 int cuMemAlloc_v2(Pointer* p, std::size_t bytes) {
   const std::lock_guard lock(mutex);
+  if (capturing) return in_capture;
   if (bytes > std::size_t{1} << 40) return 2;
   void* m = mmap(nullptr, pages(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (m == MAP_FAILED) return 2;
@@ -105,17 +158,25 @@ int cuMemFree_v2(Pointer p) {
   memories.erase(it);
   return 0;
 }
-int cuMemAllocHost_v2(void** p, std::size_t bytes) { return *p = std::calloc(1, bytes), 0; }
-int cuMemFreeHost(void* p) { return std::free(p), 0; }
-int cuMemcpy(Pointer to, Pointer from, std::size_t bytes) {
+int cuMemAllocHost_v2(void** p, std::size_t bytes) {
+  if (capturing) return in_capture;
+  *p = std::calloc(1, bytes);
+  pinned[static_cast<char*>(*p)] = bytes;
+  return 0;
+}
+int cuMemFreeHost(void* p) { return pinned.erase(static_cast<char*>(p)), std::free(p), 0; }
+static int copy_now(Pointer to, Pointer from, std::size_t bytes) {
   const std::lock_guard lock(mutex);
   protect(PROT_READ | PROT_WRITE);
   std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
   protect(PROT_NONE);
   return 0;
 }
-int cuMemcpyAsync(Pointer to, Pointer from, std::size_t bytes, void*) { return cuMemcpy(to, from, bytes); }
-int cuMemsetD8_v2(Pointer to, unsigned char byte, std::size_t bytes) {
+int cuMemcpy(Pointer to, Pointer from, std::size_t bytes) { return capturing ? in_capture : copy_now(to, from, bytes); }
+int cuMemcpyAsync(Pointer to, Pointer from, std::size_t bytes, void* stream) {
+  return queue(stream, [=] { return copy_now(to, from, bytes); });
+}
+static int fill_now(Pointer to, unsigned char byte, std::size_t bytes) {
   const std::lock_guard lock(mutex);
   if (!owned(to, bytes)) return 1;
   protect(PROT_READ | PROT_WRITE);
@@ -123,11 +184,41 @@ int cuMemsetD8_v2(Pointer to, unsigned char byte, std::size_t bytes) {
   protect(PROT_NONE);
   return 0;
 }
-int cuMemsetD8Async(Pointer to, unsigned char byte, std::size_t bytes, void*) { return cuMemsetD8_v2(to, byte, bytes); }
-int cuStreamCreate(void** s, unsigned) { return *s = new Stream, 0; }
-int cuStreamDestroy_v2(void* s) { return delete static_cast<Stream*>(s), 0; }
-int cuStreamSynchronize(void*) { return 0; }
-int cuCtxSynchronize() { return 0; }
+int cuMemsetD8_v2(Pointer to, unsigned char byte, std::size_t bytes) { return capturing ? in_capture : fill_now(to, byte, bytes); }
+int cuMemsetD8Async(Pointer to, unsigned char byte, std::size_t bytes, void* stream) {
+  return queue(stream, [=] { return fill_now(to, byte, bytes); });
+}
+int cuStreamCreate(void** s, unsigned) { return streams.insert(*s = new Stream), 0; }
+int cuStreamDestroy_v2(void* s) { return streams.erase(s), delete static_cast<Stream*>(s), 0; }
+int cuEventCreate(void** e, unsigned) { return *e = new int, 0; }
+int cuEventDestroy_v2(void* e) { return delete static_cast<int*>(e), 0; }
+int cuEventRecord(void*, void* stream) { return known(stream) ? 0 : 400; }
+int cuStreamWaitEvent(void* stream, void*, unsigned) { return known(stream) ? ++followed, 0 : 400; }
+int cuStreamSynchronize(void*) { return capturing ? in_capture : 0; }
+int cuCtxSynchronize() { return capturing ? in_capture : 0; }
+int cuStreamBeginCapture_v2(void* s, int) {
+  if (s == nullptr) return in_capture;
+  static_cast<Stream*>(s)->captured = std::make_unique<Graph>();
+  ++capturing;
+  return 0;
+}
+int cuStreamEndCapture(void* s, void** graph) {
+  --capturing;
+  *graph = static_cast<Stream*>(s)->captured.release();
+  return 0;
+}
+int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
+  *executable = new Graph(*static_cast<Graph*>(graph));
+  return 0;
+}
+int cuGraphLaunch(void* executable, void*) {
+  ++graph_launches;
+  for (const auto& operation : static_cast<Graph*>(executable)->operations)
+    if (const int status = operation(); status != 0) return status;
+  return 0;
+}
+int cuGraphDestroy(void* graph) { return delete static_cast<Graph*>(graph), 0; }
+int cuGraphExecDestroy(void* graph) { return delete static_cast<Graph*>(graph), 0; }
 int cuCtxSetLimit(int, std::size_t) { return 0; }
 int cuCtxGetLimit(std::size_t* value, int) { return *value = 1024, 0; }
 int cuModuleLoadData(void** m, const void* image) {
@@ -151,36 +242,70 @@ int cuModuleLoadData(void** m, const void* image) {
 int cuModuleUnload(void* m) { return delete static_cast<Module*>(m), 0; }
 int cuModuleGetFunction(void** f, void* m, const char* name) {
   try {
-    *f = static_cast<Module*>(m)->code->symbol(std::string("stand_in_") + name);
+    Function& found = functions[{m, name}];
+    const LoadedCode& code = *static_cast<Module*>(m)->code;
+    found.launch = reinterpret_cast<decltype(found.launch)>(code.symbol(std::string("stand_in_") + name));
+    found.hold = reinterpret_cast<decltype(found.hold)>(code.symbol(std::string("stand_in_hold_") + name));
+    found.launch_held = reinterpret_cast<decltype(found.launch_held)>(code.symbol(std::string("stand_in_launch_held_") + name));
+    *f = &found;
     return 0;
   } catch (const std::exception&) {
     return 500;  // CUDA_ERROR_NOT_FOUND
   }
 }
-int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void*,
-                   void** arguments, void**) {
-  const std::lock_guard lock(mutex);
-  if (failing) return 719;
+int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                   void* stream, void** arguments, void**) {
+  const auto run = [](const std::function<int()>& kernel) {
+    const std::lock_guard lock(mutex);
+    if (failing) return 719;
+    protect(PROT_READ | PROT_WRITE);
+    const int status = kernel();
+    protect(PROT_NONE);
+    return status;
+  };
+  const Function function = *static_cast<Function*>(f);
   const unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
-  protect(PROT_READ | PROT_WRITE);
-  const int status = reinterpret_cast<Launch*>(f)(grid, block, shared, arguments);
-  protect(PROT_NONE);
-  return status;
+  const Stream* const s = static_cast<Stream*>(stream);
+  if (!s || !s->captured) return run([&] { return function.launch(grid, block, shared, arguments); });
+  void* const held = function.hold(grid, block, shared, arguments);
+  return queue(stream, [=] { return run([=] { return function.launch_held(held); }); });
 }
 int cuPointerGetAttribute(void* to, int what, Pointer p) {
   const std::lock_guard lock(mutex);
+  for (const auto& [data, bytes] : pinned)
+    if (what == 2 && reinterpret_cast<char*>(p) >= data && reinterpret_cast<char*>(p) < data + bytes)
+      return *static_cast<int*>(to) = 1, 0;
   if (!owned(p, 1)) return 1;
-  *static_cast<int*>(to) = what == 2 ? 2 : 0;
+  const auto other = elsewhere.find(reinterpret_cast<char*>(p));
+  *static_cast<int*>(to) = what == 2 ? 2 : other == elsewhere.end() ? 0 : other->second;
   return 0;
 }
 int cuGetErrorString(int status, const char** text) {
-  *text = status == 719 ? "unspecified launch failure" : status == 2 ? "out of memory" : "an error of the stand-in";
+  *text = status == 400 ? "invalid resource handle" : status == 719 ? "unspecified launch failure" : status == 2 ? "out of memory" : "an error of the stand-in";
   return 0;
 }
 
 /// For tests: launches fail from now on, or work again.
 void stand_in_fail(int yes) { failing = yes != 0; }
+/// Graphs that have been launched.
+int stand_in_graph_launches() { return graph_launches; }
 /// Device allocations that have not been freed.
 int stand_in_allocations() { return static_cast<int>(memories.size()); }
 
+/// Streams that were made to follow another one.
+int stand_in_followed() { return followed; }
+/// Says of memory that it is another GPU's.
+void stand_in_move(void* memory, int gpu) { elsewhere[static_cast<char*>(memory)] = gpu; }
+
 }  // extern "C"
+
+/// For stand-ins of libraries: at once or, where the stream is captured, later.
+int stand_in_queue(void* stream, const std::function<int()>& operation) {
+  return queue(stream, [operation] {
+    const std::lock_guard lock(mutex);
+    protect(PROT_READ | PROT_WRITE);
+    const int status = operation();
+    protect(PROT_NONE);
+    return status;
+  });
+}

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lantern/codegen/arena.hpp"
+#include "lantern/codegen/kernels.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/op.hpp"
@@ -130,6 +131,7 @@ class Explanation {
     const auto has = [&](std::string_view name) {
       return std::ranges::any_of(progress_.passes, [&](const auto& pass) { return pass.first == name; });
     };
+    if (has("device_scalars")) kernels();
     if (has("threads") || !has("vectorise")) what_loops_do("parallel", in_order, "iterations", "no loop");
     if (has("vectorise")) what_loops_do("vectorise", no_lanes, "vectors", "no loop to run in lanes");
     if (has("threads")) what_loops_do("threads", no_fork, "threads", "no loop to share out");
@@ -175,6 +177,35 @@ class Explanation {
       if (!forward) text += "; backward for the derivative only";
       item(text);
     }
+  }
+
+  /// What of the program is a kernel of a GPU, and how its threads share the work.
+  void kernels() {
+    const codegen::Kernels chosen(module_);
+    std::vector<std::string> all;
+    const auto take = [&](const Op* op) {
+      const codegen::Kernel* const kernel = chosen.of(op);
+      std::string text;
+      if (kernel) {
+        text = std::string(codegen::name(kernel->mapping)) + ": " +
+               (kernel->mapping == codegen::Mapping::rows ? "a block of threads takes an iteration" : "a thread takes an iteration");
+        if (kernel->nest.size() > 1) text += " of " + std::to_string(kernel->nest.size()) + " loops";
+        if (kernel->reduces()) text += "; total: blocks add up what they have, the last one what all have";
+        if (kernel->sums_into_tensors()) text += "; columns: each block adds to a tensor of its own, a second kernel adds these up";
+      } else if (op->is(Opcode::add_einsum_) || op->is(Opcode::add_matmul_) || op->is(Opcode::gemm_)) {
+        text = "product: cuBLAS where it is a product of matrices, else a kernel with tiles";
+      } else if (op->is(Opcode::argmax_)) {
+        text = "total: one block finds the place";
+      } else if (chosen.on_host(op)) {
+        text = "host: one element after the other, on copies; waits for the GPU";
+      }
+      if (!text.empty()) all.push_back(place(op->loc) + ": " + text);
+      return !kernel && !chosen.on_host(op);
+    };
+    for (const ir::Function* f : module_.functions())
+      if (!chosen.on_device(f) && !chosen.host_function(f)) ir::walk(f->body, take);
+    heading(all.empty() ? "kernels: none" : "kernels");
+    for (const std::string& one : all) item(one);
   }
 
   bool in_lanes(const std::string& where) const {

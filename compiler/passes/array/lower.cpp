@@ -667,7 +667,7 @@ class Lowering {
     if (fuse_) take_over_memory(g, members);
     nest.members = g.members;
     std::vector<Value*> shapes(g.members.size(), nullptr);
-    if (fuse_ && !g.product) shapes = merge_indices(b, nest);
+    if (fuse_ && !g.product) shapes = merge_indices(b, nest, !merge_);
     std::vector<Value*> results = g.product ? std::vector{emit_product(b, nest)} : emit_nest(b, nest);
     for (std::size_t i = 0; i < results.size(); ++i)
       if (results[i] && shapes[i]) results[i] = b.emit(Opcode::reshape_, {results[i], shapes[i]});

@@ -27,7 +27,7 @@ namespace lantern::passes {
 /// (scatter_to_gather).
 struct LowerOptions {
   bool fuse = true, packed = false, keep_sums = false;
-  bool merge = true;        ///< false: indices stay as they are where several could be one
+  bool merge = true;        ///< false: the outermost index stays as it is where several could be one
   bool reassociate = true;  ///< false: sums that the program forms keep their order
 };
 /// Returns whether there was anything to do.

@@ -31,7 +31,7 @@ bool side_by_side(const NestIndices& at, int k) {
 
 class Merging {
  public:
-  Merging(ir::Builder& b, LoweredNest& nest) : b_(b), nest_(nest) {
+  Merging(ir::Builder& b, LoweredNest& nest, bool rows) : b_(b), nest_(nest), first_(rows ? 1 : 0) {
     for (std::size_t k = 0; k < nest.sizes.size(); ++k) {
       if (k > 0 && merges(static_cast<int>(k) - 1))
         number_.push_back(number_.back());
@@ -76,7 +76,7 @@ class Merging {
 
  private:
   bool merges(int k) const {
-    return std::ranges::all_of(nest_.members, [&](const NestMember& m) {
+    return k >= first_ && std::ranges::all_of(nest_.members, [&](const NestMember& m) {
       return side_by_side(m.result, k) &&
              std::ranges::all_of(m.reads, [&](const Element& e) { return side_by_side(e.at, k); });
     });
@@ -174,6 +174,7 @@ class Merging {
 
   ir::Builder& b_;
   LoweredNest& nest_;
+  int first_;  ///< of those that may merge
   std::vector<int> number_;  ///< of an index, after merging
   std::vector<Value*> old_sizes_;
   std::map<std::pair<Value*, NestIndices>, Value*> views_;
@@ -182,8 +183,8 @@ class Merging {
 
 }  // namespace
 
-std::vector<Value*> merge_indices(ir::Builder& b, LoweredNest& nest) {
-  Merging merging(b, nest);
+std::vector<Value*> merge_indices(ir::Builder& b, LoweredNest& nest, bool rows) {
+  Merging merging(b, nest, rows);
   if (!merging.any()) return std::vector<Value*>(nest.members.size(), nullptr);
   return merging.run();
 }

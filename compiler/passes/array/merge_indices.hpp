@@ -12,7 +12,8 @@
 namespace lantern::passes {
 
 /// Merges what can be in a nest, whose tensors become views. For each member a tensor of the shape that its result is
-/// to be given behind the nest; null where the result has it, or is a number.
-std::vector<Value*> merge_indices(ir::Builder& b, LoweredNest& nest);
+/// to be given behind the nest; null where the result has it, or is a number. `rows`: the outermost index stays as it is,
+/// so that loops over the same rows still are.
+std::vector<Value*> merge_indices(ir::Builder& b, LoweredNest& nest, bool rows = false);
 
 }  // namespace lantern::passes

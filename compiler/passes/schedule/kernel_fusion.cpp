@@ -1,0 +1,520 @@
+// Pairs of loops, the later one first asked for its nearest.
+#include "lantern/compiler/passes/schedule/kernel_fusion.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/iterations.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/array/array_contraction.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/support/rewrite.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+using ir::Builder;
+using ir::Combine;
+
+/// The operations of a joined body, which are more than registers hold long before.
+constexpr std::int64_t longest_body = 400;
+/// Values that a kernel is given: their bytes are bounded (codegen/kernels.cpp).
+constexpr std::size_t most_captured = 56;
+/// What a thread alone does of a row while the others of its block wait.
+constexpr std::int64_t heaviest_alone = 200;
+
+bool keeps_order(const Op& op) {
+  const ir::Effect effect = ir::info(op.code).effect;
+  return effect == ir::Effect::effect || effect == ir::Effect::cell || effect == ir::Effect::tape ||
+         op.is(Opcode::call_) || op.is(Opcode::jump_);
+}
+
+bool updates(const Op& op) {
+  return op.is(Opcode::set_) || op.is(Opcode::add_at_) || op.is(Opcode::loop_) || op.is(Opcode::add_einsum_) ||
+         op.is(Opcode::add_matmul_) || op.is(Opcode::gemm_);
+}
+
+/// Numbers that are equal, or one of which a check before has compared with the other.
+class Equal {
+ public:
+  /// What a check says, once it has passed.
+  void note(const Op& op) {
+    if (!op.is(Opcode::check_) || !op.operands[0]->def) return;
+    const Op& asked = *op.operands[0]->def;
+    if (asked.is(Opcode::eq_) && asked.operands[0]->type.is_integer())
+      join(place(index_form(asked.operands[0])), place(index_form(asked.operands[1])));
+  }
+  bool operator()(const IndexForm& a, const IndexForm& b) const {
+    if (a == b) return true;
+    const auto x = std::ranges::find(forms_, a), y = std::ranges::find(forms_, b);
+    return x != forms_.end() && y != forms_.end() && root(x - forms_.begin()) == root(y - forms_.begin());
+  }
+  bool operator()(const Value* a, const Value* b) const { return same_number(a, b) || (*this)(index_form(a), index_form(b)); }
+
+ private:
+  using Place = std::ptrdiff_t;
+  Place place(const IndexForm& form) {
+    const auto at = std::ranges::find(forms_, form);
+    if (at != forms_.end()) return at - forms_.begin();
+    forms_.push_back(form);
+    parent_.push_back(std::ssize(parent_));
+    return std::ssize(parent_) - 1;
+  }
+  Place root(Place p) const {
+    while (parent_[static_cast<std::size_t>(p)] != p) p = parent_[static_cast<std::size_t>(p)];
+    return p;
+  }
+  void join(Place a, Place b) { parent_[static_cast<std::size_t>(root(a))] = root(b); }
+
+  std::vector<IndexForm> forms_;
+  std::vector<Place> parent_;
+};
+
+/// An index that runs from the start of a dimension to its end.
+bool runs_through(const Op& access, std::size_t dimension, const Equal& equal) {
+  const Value* const index = access.operands[1 + dimension];
+  const Op* const loop = index->def ? nullptr : index->block->parent;
+  if (!loop || !loop->is(Opcode::loop_) || index->block != loop->blocks[1]) return false;
+  const auto count = counted(loop);
+  if (!count || count->index != index->index) return false;
+  const Op* const first = constant(loop->operands[count->index]);
+  return first && first->integer >= 0 && equal(index_form(count->bound), size_form(access.operands[0], dimension));
+}
+
+/// An index that may be outside, a division of integers, and what is not known not to fail.
+bool may_fail(const Op* loop, const Equal& equal) {
+  bool may = false;
+  ir::walk(loop->blocks[1], [&](const Op* op) {
+    if (is_access(*op)) {
+      for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
+        may |= !in_range(*op, d) && !runs_through(*op, d, equal);
+      return;
+    }
+    const bool harmless = ir::info(op->code).elementwise || op->is(Opcode::constant_) || op->is(Opcode::yield_) ||
+                          op->is(Opcode::loop_) || op->is(Opcode::branch_) || op->is(Opcode::dim_) ||
+                          op->is(Opcode::cast_) || op->is(Opcode::undef_);
+    may |= !harmless || ((op->is(Opcode::div_) || op->is(Opcode::rem_)) && op->result()->type.is_integer());
+  });
+  return may;
+}
+
+/// A tensor that is a view of what is asked for, or that itself.
+const Value* viewed(const Value* v) {
+  while (v->def && v->def->is(Opcode::reshape_)) v = v->def->operands[0];
+  return v;
+}
+
+/// What of its dimensions is more than one element, for certain or perhaps.
+std::vector<std::size_t> wide(const ir::Type& t) {
+  std::vector<std::size_t> all;
+  for (std::size_t d = 0; d < t.dims().size(); ++d)
+    if (d == 0 || t.dims()[d] != 1) all.push_back(d);
+  return all;
+}
+
+/// How parallel loops become kernels by themselves.
+enum class Shape { numbers, nest, rows };
+
+const Op* only_loop(const Block* body) {
+  const Op* found = nullptr;
+  for (const Op* op : body->ops) {
+    if (op->is(Opcode::constant_) || op->is(Opcode::dim_) || op->is(Opcode::yield_) || op->is(Opcode::add_)) continue;
+    if (!op->is(Opcode::loop_) || found) return nullptr;
+    found = op;
+  }
+  return found;
+}
+
+Shape shape_of(const Op* loop) {
+  bool inner = false;
+  ir::walk(loop->blocks[1], [&](const Op* op) { inner |= op->is(Opcode::loop_) && ir::is_parallel(*op); });
+  if (!inner) return Shape::numbers;
+  for (const Op* at = loop;; at = only_loop(at->blocks[1])) {
+    if (!at || !ir::is_parallel(*at)) return Shape::rows;
+    for (const Value* p : at->blocks[1]->params)
+      if (ir::is_reduction(p->combine)) return Shape::rows;
+    if (std::ranges::none_of(at->blocks[1]->ops, [](const Op* op) { return op->is(Opcode::loop_); })) return Shape::nest;
+  }
+}
+
+/// Whether two loops make a better kernel than two.
+bool worth_joining(const Op* a, const Op* b) {
+  const Shape first = shape_of(a), second = shape_of(b);
+  if (first == Shape::rows || second == Shape::rows) {
+    for (const auto& [shape, loop] : {std::pair(first, a), std::pair(second, b)})
+      if (shape == Shape::numbers && weight(loop->blocks[1]) > heaviest_alone) return false;
+    return true;
+  }
+  return first == Shape::numbers && second == Shape::numbers;
+}
+
+/// Two loops of one block, the first of which is to join the second.
+class Pair {
+ public:
+  Pair(ir::Module& module, Op* first, Op* second, const Equal& equal)
+      : module_(module), a_(first), b_(second), equal_(equal), in_a_(first), in_b_(second) {}
+
+  bool run() {
+    const auto a = counted(a_), b = counted(b_);
+    if (!a || !b || a_->integer != 0 || b_->integer != 0) return false;
+    index_a_ = a->index, index_b_ = b->index;
+    if (!equal_(a_->operands[index_a_], b_->operands[index_b_]) || !equal_(a->bound, b->bound)) return false;
+    if (weight(a_->blocks[1]) + weight(b_->blocks[1]) > 8 * longest_body) return false;
+    if (!between() || !flows() || !undisturbed()) return false;
+    if (captured() > most_captured) return false;
+    join();
+    return true;
+  }
+
+ private:
+  /// What reaches the second loop of the first.
+  struct Flow {
+    std::size_t state;                ///< of the first
+    const Value* as;                  ///< what the second calls it: the result, or a view
+    std::optional<std::size_t> into;  ///< the state of the second that begins with it
+  };
+
+  /// Sorts what lies between the loops into what needs the first one and what does not.
+  bool between() {
+    const auto& ops = a_->parent->ops;
+    const auto from = std::ranges::find(ops, a_), to = std::ranges::find(ops, b_);
+    std::unordered_set<const Value*> made(a_->results.begin(), a_->results.end());
+    if (to - from > 2000) return false;
+    for (auto it = from + 1; it != to; ++it) {
+      bool needs = false;
+      const auto look = [&](const Op* op) {
+        for (const Value* v : op->operands) needs |= made.contains(v);
+      };
+      look(*it);
+      for (Block* b : (*it)->blocks) ir::walk(b, look);
+      if (needs) made.insert((*it)->results.begin(), (*it)->results.end());
+      (needs ? later_ : earlier_).push_back(*it);
+    }
+    made_ = std::move(made);
+    return true;
+  }
+
+  /// Which of the first loop's results a value is, by views that keep its rows.
+  std::optional<std::size_t> result_behind(const Value* v) const {
+    const Value* to = v;
+    while (v->def && v->def != a_) {
+      if (!v->def->is(Opcode::reshape_)) return {};
+      v = v->def->operands[0];
+    }
+    if (v->def != a_) return {};
+    const std::size_t state = v->index;
+    if (to == v) return state;
+    const std::vector<std::size_t> x = wide(v->type), y = wide(to->type);
+    if (x.size() != y.size()) return {};
+    for (std::size_t d = 0; d < x.size(); ++d) {
+      if (!equal_(size_form(a_->operands[state], x[d]), size_form(to, y[d]))) return {};
+    }
+    return state;
+  }
+
+  bool own(const Op* access, const Value* index) const { return access->operands[1] == index; }
+
+  /// All updates of a state are of the iteration's row, and so are reads where asked for.
+  bool own_rows(const Uses& uses, const Op* loop, std::size_t state, const Value* index, bool reads) const {
+    const auto use = state_use(uses, loop, state);
+    if (!use || use->whole || use->extreme || use->sum) return false;
+    const auto of_row = [&](const Op* op) { return own(op, index); };
+    return std::ranges::all_of(use->updates, of_row) && (!reads || std::ranges::all_of(use->reads, of_row));
+  }
+
+  /// Finds what the second loop needs of the first; false where that is more than rows.
+  bool flows() {
+    const Value* const index_a = a_->blocks[1]->params[index_a_];
+    const Value* const index_b = b_->blocks[1]->params[index_b_];
+    std::unordered_set<const Value*> seen;
+    bool good = true;
+    const auto look = [&](const Value* v) {
+      if (!made_.contains(v) || !seen.insert(v).second) return;
+      const auto state = v->type.is_tensor() ? result_behind(v) : std::nullopt;
+      if (!state || ir::combine(*a_, *state) != Combine::element) {
+        good = false;
+        return;
+      }
+      Flow flow{*state, v, {}};
+      const auto at = std::ranges::find(b_->operands, v);
+      if (at != b_->operands.end()) {
+        flow.into = static_cast<std::size_t>(at - b_->operands.begin());
+        good &= std::ranges::count(b_->operands, v) == 1 && in_b_.of(v).empty() &&
+                ir::combine(*b_, *flow.into) == Combine::element && in_b_.of(b_->blocks[0]->params[*flow.into]).empty() &&
+                own_rows(in_a_, a_, *state, index_a, true) && own_rows(in_b_, b_, *flow.into, index_b, true) &&
+                nothing_else_asks(*state, v) && (v->type == a_->result(*state)->type || can_be_retyped(*flow.into));
+      } else {
+        good &= own_rows(in_a_, a_, *state, index_a, false) && std::ranges::all_of(in_b_.of(v), [&](const ir::Use& use) {
+          return use.op->is(Opcode::get_) && use.operand == 0 && own(use.op, index_b);
+        });
+      }
+      flows_.push_back(flow);
+    };
+    for (const Value* v : b_->operands) look(v);
+    for (Block* b : b_->blocks)
+      ir::walk(b, [&](const Op* op) {
+        for (const Value* v : op->operands) look(v);
+      });
+    // A state that is handed on has no other way into the second loop.
+    for (const Flow& f : flows_)
+      for (const Flow& g : flows_) good &= &f == &g || !f.into || f.state != g.state;
+    return good && !flows_.empty();
+  }
+
+  /// Of a result that the second loop updates nothing but views on the way there knows.
+  bool nothing_else_asks(std::size_t state, const Value* as) {
+    const Uses around(a_->parent->function->body);
+    for (const Value* v = as;; v = v->def->operands[0]) {
+      if (around.count(v) != 1) return false;
+      if (v == a_->result(state)) return true;
+    }
+  }
+
+  /// The tensors that a state of the second loop becomes, in the order of its operations; nothing where it goes other
+  /// ways than through updates and loops.
+  std::optional<std::vector<Value*>> becomes(std::size_t state) const {
+    std::vector<Value*> all{b_->blocks[0]->params[state], b_->blocks[1]->params[state], b_->results[state]};
+    for (std::size_t k = 1; k < all.size(); ++k) {
+      if (all[k] == b_->results[state]) continue;
+      for (const auto& [op, operand] : in_b_.of(all[k])) {
+        if (op->is(Opcode::get_) && operand == 0) continue;
+        if (op->is(Opcode::yield_)) continue;
+        if ((op->is(Opcode::set_) || op->is(Opcode::add_at_)) && operand == 0) {
+          all.push_back(op->result());
+        } else if (op->is(Opcode::loop_)) {
+          for (Value* v : {op->blocks[0]->params[operand], op->blocks[1]->params[operand], op->results[operand]})
+            all.push_back(v);
+        } else {
+          return {};
+        }
+      }
+    }
+    return all;
+  }
+  bool can_be_retyped(std::size_t state) const { return becomes(state).has_value(); }
+
+  /// The first loop can run as late as the second, and the second before what needs the first.
+  bool undisturbed() const {
+    std::unordered_set<const Value*> read, updated, handed_on;
+    ir::walk(a_->blocks[1], [&](const Op* op) {
+      for (const Value* v : op->operands)
+        if (v->type.is_tensor()) read.insert(viewed(v));
+    });
+    for (const Flow& f : flows_)
+      if (f.into) handed_on.insert(b_->operands[*f.into]);
+    for (const Value* v : b_->operands) {
+      if (!v->type.is_tensor() || handed_on.contains(v)) continue;
+      if (read.contains(viewed(v))) return false;
+      updated.insert(viewed(v));
+    }
+    const bool first_fails = may_fail(a_, equal_), second_fails = may_fail(b_, equal_);
+    if (first_fails && second_fails) return false;
+    for (const Op* op : earlier_) {
+      bool disturbs = false;
+      const auto look = [&](const Op* o) {
+        disturbs |= o->is(Opcode::check_) ? first_fails : keeps_order(*o);
+        if (updates(*o))
+          for (const Value* v : o->operands) disturbs |= v->type.is_tensor() && read.contains(viewed(v));
+      };
+      look(op);
+      for (Block* b : op->blocks) ir::walk(b, look);
+      if (disturbs) return false;
+    }
+    for (const Op* op : later_) {
+      bool disturbs = false;
+      const auto look = [&](const Op* o) {
+        disturbs |= o->is(Opcode::check_) ? second_fails : keeps_order(*o);
+        if (o->is(Opcode::reshape_) || o->is(Opcode::dim_)) return;
+        for (const Value* v : o->operands) disturbs |= v->type.is_tensor() && updated.contains(viewed(v));
+      };
+      look(op);
+      for (Block* b : op->blocks) ir::walk(b, look);
+      if (disturbs) return false;
+    }
+    return true;
+  }
+
+  std::size_t captured() const {
+    std::unordered_set<const Value*> all;
+    for (const Op* loop : {a_, b_}) {
+      all.insert(loop->operands.begin(), loop->operands.end());
+      for (Block* b : loop->blocks)
+        ir::walk(b, [&](const Op* op) {
+          for (const Value* v : op->operands)
+            if (!made_in(v, b) && !constant(v)) all.insert(v);
+        });
+    }
+    return all.size();
+  }
+
+  /// The indices of an element in the loop's own tensor, where a view has them.
+  static std::vector<Value*> through(const std::vector<Value*>& operands, const ir::Type& view, const ir::Type& base,
+                                     Value* zero) {
+    const std::vector<std::size_t> from = wide(view), to = wide(base);
+    std::vector<Value*> at(base.dims().size(), zero);
+    for (std::size_t d = 0; d < to.size(); ++d) at[to[d]] = operands[1 + from[d]];
+    return at;
+  }
+
+  void turn(Op* access, const ir::Type& view, const ir::Type& base, Value* zero) const {
+    std::vector<Value*> operands{access->operands[0]};
+    for (Value* v : through(access->operands, view, base, zero)) operands.push_back(v);
+    if (!access->is(Opcode::get_)) operands.push_back(access->operands.back());
+    access->operands = std::move(operands);
+  }
+
+  void join() {
+    Block *const from = a_->blocks[1], *const to = b_->blocks[1];
+    Block* const around = a_->parent;
+    Op* const first_yield = from->ops.back();
+    Op* const second_yield = to->ops.back();
+    Renaming in_first, in_second, outside;
+    Value* zero = nullptr;
+    for (const Flow& f : flows_)
+      if (f.as->type != a_->result(f.state)->type && !zero) zero = Builder::before(a_).integer(0);
+    // What stays behind the joined loop for a state that was a view.
+    std::unordered_set<const Op*> gone;
+    std::vector<std::pair<std::size_t, const Value*>> views;
+    for (const Flow& f : flows_) {
+      const ir::Type base = a_->result(f.state)->type, view = f.as->type;
+      if (f.into) {
+        for (const Value* v = f.as; v->def != a_; v = v->def->operands[0]) gone.insert(v->def);
+        if (view == base) continue;
+        const std::vector<Value*> values = *becomes(*f.into);
+        for (Value* v : values)
+          for (const auto& [op, operand] : in_b_.of(v))
+            if (operand == 0 && is_access(*op)) turn(op, view, base, zero);
+        for (Value* v : values) v->type = base;
+        views.emplace_back(*f.into, f.as->def->operands[1]);
+      } else if (view != base) {
+        for (const auto& [op, operand] : in_b_.of(f.as)) turn(op, view, base, zero);
+      }
+    }
+    in_first[from->params[index_a_]] = to->params[index_b_];
+    outside[a_->result(index_a_)] = b_->result(index_b_);
+    for (std::size_t i = 0; i < a_->results.size(); ++i) {
+      if (i == index_a_) continue;
+      const auto handed = std::ranges::find_if(flows_, [&](const Flow& f) { return f.state == i && f.into; });
+      if (handed != flows_.end()) {
+        const std::size_t j = *handed->into;
+        in_first[from->params[i]] = to->params[j];
+        in_second[to->params[j]] = first_yield->operands[i];
+        b_->operands[j] = a_->operands[i];
+        continue;
+      }
+      b_->operands.push_back(a_->operands[i]);
+      module_.add_param(b_->blocks[0], from->params[i]->type);
+      Value* const param = module_.add_param(to, from->params[i]->type, from->params[i]->name);
+      param->combine = from->params[i]->combine;
+      in_first[from->params[i]] = param;
+      second_yield->operands.push_back(first_yield->operands[i]);
+      outside[a_->result(i)] = module_.add_result(b_, a_->result(i)->type, a_->result(i)->name);
+      for (const Flow& f : flows_)
+        if (f.state == i) in_second[f.as] = first_yield->operands[i];
+    }
+    for (auto& [v, by] : in_second) by = ir::renamed(in_first, by);
+    const std::size_t own = second_yield->operands.size();
+    rename(to, in_second);
+    rename(from, in_first);
+    for (std::size_t k = 0; k < own; ++k) second_yield->operands[k] = ir::renamed(in_first, second_yield->operands[k]);
+    std::vector<Op*> moved(from->ops.begin(), from->ops.end() - 1);
+    for (Op* op : moved) {
+      op->parent = to;
+      for (Value* r : op->results) r->block = to;
+    }
+    to->ops.insert(to->ops.begin(), moved.begin(), moved.end());
+    from->ops.clear();
+    // In order: what does not need the first loop, the joined one, what needs it.
+    auto& ops = around->ops;
+    const auto at = std::ranges::find(ops, a_) - ops.begin(), last = std::ranges::find(ops, b_) - ops.begin();
+    std::vector<Op*> order(ops.begin(), ops.begin() + at);
+    order.insert(order.end(), earlier_.begin(), earlier_.end());
+    order.push_back(b_);
+    for (Op* op : later_)
+      if (!gone.contains(op)) order.push_back(op);
+    order.insert(order.end(), ops.begin() + last + 1, ops.end());
+    ops = std::move(order);
+    Block* const body = around->function->body;
+    ir::replace_uses(body, outside);
+    for (const auto& [state, shape] : views) {
+      Value* const result = b_->result(state);
+      Builder b = Builder::after(b_);
+      b.loc = b_->loc;
+      Value* const view = b.emit(Opcode::reshape_, {result, const_cast<Value*>(shape)});
+      ir::replace_uses(body, result, view);
+      view->def->operands[0] = result;
+    }
+  }
+
+  static void rename(Block* block, const Renaming& names) {
+    ir::walk(block, [&](Op* op) {
+      for (Value*& v : op->operands) v = ir::renamed(names, v);
+    });
+  }
+
+  ir::Module& module_;
+  Op *a_, *b_;
+  const Equal& equal_;
+  Uses in_a_, in_b_;
+  std::size_t index_a_ = 0, index_b_ = 0;
+  std::vector<Op*> earlier_, later_;
+  std::unordered_set<const Value*> made_;
+  std::vector<Flow> flows_;
+};
+
+/// Joins loops of a block until none can; true if there were any. `inside`: of a kernel, where all that can join does.
+bool fuse_in(ir::Module& module, Block* block, bool inside) {
+  bool any = false, again = true;
+  while (again) {
+    again = false;
+    const std::vector<Op*> ops = block->ops;
+    Equal equal;
+    std::vector<Op*> before;
+    for (Op* op : ops) {
+      equal.note(*op);
+      if (!op->is(Opcode::loop_) || !ir::is_parallel(*op)) continue;
+      for (std::size_t k = before.size(); k-- > 0 && !again;)
+        if (inside || worth_joining(before[k], op)) again = Pair(module, before[k], op, equal).run();
+      if (again) break;
+      before.push_back(op);
+    }
+    any |= again;
+  }
+  return any;
+}
+
+/// Blocks outside of parallel loops, then those inside.
+bool fuse_in(ir::Module& module, ir::Function& f) {
+  bool any = false;
+  for (const bool inside : {false, true}) {
+    std::vector<Block*> blocks;
+    if (!inside) blocks.push_back(f.body);
+    std::unordered_set<const Block*> within;
+    ir::walk(f.body, [&](const Op* op) {
+      const bool in = within.contains(op->parent) || (op->is(Opcode::loop_) && ir::is_parallel(*op));
+      for (Block* b : op->blocks) {
+        if (in) within.insert(b);
+        if (in == inside) blocks.push_back(b);
+      }
+    });
+    for (Block* b : blocks) any |= fuse_in(module, b, inside);
+  }
+  return any;
+}
+
+}  // namespace
+
+void kernel_fusion(ir::Module& module) {
+  bool any = false;
+  for (ir::Function* f : module.functions())
+    if (is_direct(*f)) any |= fuse_in(module, *f);
+  if (!any) return;
+  simplify(module);  // views that nothing asks for any more
+  array_contraction(module);
+}
+
+}  // namespace lantern::passes

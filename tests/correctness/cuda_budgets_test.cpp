@@ -1,0 +1,198 @@
+// What calls on a GPU cost beside their arithmetic, as goldens: launches (kernels, fills and products), waits of the host
+// and bytes copied between host and device, of the third call, when all memory is there. And that derivatives are
+// those of the processor.
+#include <cmath>
+#include <lantern/nn.hpp>
+#include <lantern/tensor.hpp>
+
+#include "cuda_tensors.hpp"
+
+using namespace lantern;
+using lantern::test::Emulated;
+using Matrix = Rep<Tensor<float, dyn, dyn>>;
+using Row = Rep<Tensor<float, dyn>>;
+using Images = Rep<Tensor<float, dyn, dyn, dyn, dyn>>;
+using Labels = Rep<Tensor<std::int64_t, dyn>>;
+
+namespace {
+
+TensorValue<float> floats(std::vector<std::int64_t> shape, double scale = 1) {
+  TensorValue<float> t(std::move(shape));
+  for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = static_cast<float>(0.3 * scale * std::sin(1.7 * static_cast<double>(i)));
+  return t;
+}
+TensorValue<std::int64_t> labels(std::int64_t n, std::int64_t classes) {
+  TensorValue<std::int64_t> t({n});
+  for (std::int64_t i = 0; i < n; ++i) t.data[static_cast<std::size_t>(i)] = i * 7 % classes;
+  return t;
+}
+
+struct Budget {
+  std::int64_t launches = 0, waits = 0;
+  std::int64_t results = 0;  ///< bytes of numbers that the host is given
+  double tolerance = 2e-5;
+};
+
+template <class A>
+std::int64_t bytes(const A& number) {
+  return std::is_arithmetic_v<A> ? 0 : static_cast<std::int64_t>(sizeof number);
+}
+template <class T>
+std::int64_t bytes(const TensorValue<T>& t) {
+  return static_cast<std::int64_t>(t.data.size() * sizeof(T));
+}
+
+/// Results, one after the other, against what is expected.
+struct Leaves {
+  const std::vector<lantern::test::RawTensor>& places;
+  double tolerance;
+  std::size_t next = 0;
+  template <class T>
+  void operator()(const T& expected) {
+    lantern::test::compare(places.at(next++), expected, tolerance);
+  }
+  template <class... T>
+  void operator()(const std::tuple<T...>& all) {
+    std::apply([&](const auto&... one) { ((*this)(one), ...); }, all);
+  }
+};
+
+/// Runs it three times by the emulator, and once on the processor.
+template <class F, class... A>
+void spends(const char* name, F f, Budget budget, const A&... args) {
+  if (!codegen::nvrtc_available()) return;
+  INFO(name);
+  const Emulated emulated(compile(f, {.target = Target::cuda, .name = name}).source("cuda"), name, true);  // no races
+  emulated(args...);
+  emulated(args...);
+  const auto results = emulated(args...);
+  Leaves{results, budget.tolerance}(compile(f, {.target = Target::c, .name = name})(args...));
+  const auto spent = emulated.spent();
+  CHECK(spent.launches == budget.launches);
+  CHECK(spent.waits == budget.waits);
+  CHECK(spent.allocations == 0);
+  // Arguments lie in the host's memory here, and are copied once; nothing else but numbers is.
+  CHECK(spent.copied == budget.results + (std::int64_t{0} + ... + bytes(args)));
+}
+
+Rep<float> loss(Matrix w1, Row b1, Matrix w2, Row b2, Matrix x, Labels y) {
+  const Matrix h = relu(matmul(x, transpose(w1)) + b1);
+  return nn::cross_entropy(Matrix(matmul(h, transpose(w2)) + b2), y);
+}
+Rep<float> norm_loss(Matrix x, Row g, Row b, Matrix t) {
+  const auto mu = mean<1>(x, keep);
+  const Matrix c = x - mu;
+  const auto s = mean<1>(c * c, keep);
+  return sum(softmax<1>(Matrix(c / sqrt(s + 1e-5F) * g + b)) * t);
+}
+Matrix stencil(Matrix u) {
+  const auto m = u.dim(0), n = u.dim(1);
+  return FOR(1, m - 1, u, [&](Rep<std::int64_t> i, Matrix rows) {
+    return FOR(1, n - 1, rows, [&](Rep<std::int64_t> j, Matrix next) {
+      return next.set(i, j, u(i, j) + 0.1F * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1) - 4.0F * u(i, j)));
+    });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("budget of a training step", "[cuda]") {
+  spends(
+      "training_step",
+      [](Matrix w1, Row b1, Matrix w2, Row b2, Matrix x, Labels y, Rep<float> rate) {
+        const auto [l, g] = value_and_grad<0, 1, 2, 3>(loss)(w1, b1, w2, b2, x, y);
+        const auto [g1, g2, g3, g4] = g;
+        return std::tuple(l, Matrix(w1 - rate * g1), Row(b1 - rate * g2), Matrix(w2 - rate * g3), Row(b2 - rate * g4));
+      },
+      {.launches = 16, .waits = 1, .results = 20}, floats({20, 12}), floats({20}), floats({5, 20}), floats({5}), floats({16, 12}),
+      labels(16, 5), 0.1F);
+}
+
+TEST_CASE("budget of the gradient of a norm and a softmax", "[cuda]") {
+  spends("norm_slope", value_and_grad<0, 1, 2>(norm_loss), {.launches = 3, .waits = 1, .results = 4}, floats({40, 32}),
+         floats({32}), floats({32}), floats({40, 32}));
+}
+
+TEST_CASE("budgets of stencils and embeddings", "[cuda]") {
+  spends("stencil_slope", grad([](Matrix u) {
+           const Matrix s = stencil(u);
+           return sum(s * s);
+         }),
+         {.launches = 3, .waits = 0}, floats({12, 14}));
+  spends("stencil_steps", grad<0>([](Matrix u, Rep<std::int64_t> steps) {
+           const Matrix e = FOR(0, steps, u, [](Rep<std::int64_t>, Matrix v) {
+             const Matrix w = stencil(v);
+             return Matrix(w * w);
+           });
+           return sum(e * e);
+         }),
+         {.launches = 81, .waits = 0}, floats({12, 14}, 4), std::int64_t{20});
+  spends("embedding_slope", grad<0>([](Matrix w, Labels at, Matrix t) {
+           const Matrix d = Matrix(take<0>(w, at) - t);
+           return sum(d * d);
+         }),
+         {.launches = 4, .waits = 0}, floats({50, 8}), labels(40, 50), floats({40, 8}));
+}
+
+TEST_CASE("budgets of sums and elements", "[cuda]") {
+  spends("total", [](Row x) { return sum(x); }, {.launches = 1, .waits = 1, .results = 4}, floats({5000}));
+  spends("columns", [](Matrix x) { return sum<0>(x); }, {.launches = 2}, floats({64, 24}));
+  spends("rows", [](Matrix x) { return sum<1>(x); }, {.launches = 1}, floats({64, 24}));
+  spends("largest", [](Row x) { return std::tuple(max(x), argmax(x)); }, {.launches = 1, .waits = 2, .results = 12}, floats({500}));
+  spends("elements", [](Matrix x, Matrix y) { return exp(x) * y + 1.0F; }, {.launches = 1}, floats({64, 24}), floats({64, 24}));
+  spends("turned", [](Matrix x) { return transpose(x) + 1.0F; }, {.launches = 1}, floats({64, 24}));
+  spends("centred", [](Matrix x) { return x - mean<0>(x); }, {.launches = 4}, floats({64, 24}));
+}
+
+TEST_CASE("budgets of pictures", "[cuda]") {
+  const auto features = [](Images x, Images w) { return relu(conv(x, w, {.stride = 1, .padding = 1})); };
+  spends("convolution_slope", grad<0, 1>([=](Images x, Images w) { return sum(Images(features(x, w) * features(x, w))); }),
+         {.launches = 20, .waits = 0}, floats({2, 3, 6, 6}), floats({4, 3, 3, 3}));
+  spends("pooling_slope", grad([](Images x) {
+           const auto y = max_pool(x, 2);
+           return sum(y * y);
+         }),
+         {.launches = 3, .waits = 0}, floats({2, 3, 6, 6}));
+}
+
+TEST_CASE("the emulator finds races", "[cuda]") {
+  const std::string start = R"(
+#include <cuda_runtime.h>
+__global__ void k(float* x) {
+  __shared__ float s[64];
+)";
+  const std::string end = R"(
+}
+extern "C" int run() {
+  float* x = 0;
+  cudaMalloc((void**)&x, 4096);
+  cudaMemset(x, 0, 4096);
+  k<<<4, 64>>>(x);
+  const int status = cudaGetLastError();
+  cudaFree(x);
+  return status;
+})";
+  const auto report = [&](const std::string& body) {
+    const auto code = codegen::compile_emulated(start + body + end, true);
+    const int status = code->function<int()>("run")();
+    const std::string said = code->function<const char*()>("lantern_emulator_report")();
+    CHECK((status == 0) == said.empty());
+    return said;
+  };
+  const std::string shared = "s[threadIdx.x] = 1; $ x[64 * blockIdx.x + threadIdx.x] = s[63 - threadIdx.x];";
+  const auto with = [](std::string text, const std::string& what) { return text.replace(text.find('$'), 1, what); };
+  CHECK(report(with(shared, "__syncthreads();")) == "");
+  CHECK_THAT(report(with(shared, "")), Catch::StartsWith("race: thread "));
+  CHECK_THAT(report(with(shared, "__syncwarp();")), Catch::StartsWith("race: thread "));  // of two warps
+  CHECK(report("s[threadIdx.x] = 1; __syncwarp(); x[64 * blockIdx.x + threadIdx.x] = s[threadIdx.x ^ 1];") == "");
+  // Between blocks.
+  CHECK_THAT(report("x[threadIdx.x] = 1;"), Catch::Contains("stores at ") && Catch::EndsWith("stores"));
+  CHECK_THAT(report("if (blockIdx.x == 0) x[threadIdx.x] = 1; else s[0] = x[threadIdx.x] + x[63];"), Catch::StartsWith("race: thread "));
+  CHECK(report("atomicAdd(&x[0], 1.0f);") == "");
+  const auto last = [&](const std::string& asked) {
+    return report("if (threadIdx.x == 0) { x[1 + blockIdx.x] = 1; __threadfence(); if (" + asked +
+                  ") x[0] = x[1] + x[2] + x[3] + x[4]; }");
+  };
+  CHECK(last("atomicAdd(&x[9], 1.0f) == 3") == "");
+  CHECK_THAT(last("blockIdx.x == 3"), Catch::StartsWith("race: thread "));
+}

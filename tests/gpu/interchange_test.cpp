@@ -1,0 +1,143 @@
+// Tensors of the GPU for and from others: DLPack, streams, products by cuBLAS. With stand-ins, as device_test.cpp.
+#include <dlfcn.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "lantern/cuda.hpp"
+#include "lantern/lantern.hpp"
+#include "lantern/runtime/cuda/dlpack.hpp"
+#include "lantern/tensor.hpp"
+
+using namespace lantern;
+using Row = Rep<Tensor<float, dyn>>;
+using Matrix = Rep<Tensor<float, dyn, dyn>>;
+using Matrix64 = Rep<Tensor<double, dyn, dyn>>;
+
+namespace {
+
+template <class F>
+F* stand_in(const char* library, const char* name) {
+  static void* const driver = dlopen(std::getenv("LANTERN_CUDA_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
+  void* const other = library ? dlopen(library, RTLD_NOW) : driver;
+  F* const f = reinterpret_cast<F*>(dlsym(other, name));
+  REQUIRE(f);
+  return f;
+}
+
+template <class T>
+TensorValue<T> numbers(std::vector<std::int64_t> shape) {
+  TensorValue<T> t(std::move(shape));
+  for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = static_cast<T>(std::sin(1.7 * static_cast<double>(i) + 0.4));
+  return t;
+}
+
+/// A tensor as another library describes it.
+struct Foreign {
+  std::vector<std::int64_t> shape, strides;
+  DLTensor t{};
+  Foreign(void* data, std::vector<std::int64_t> sizes) : shape(std::move(sizes)) {
+    t.data = data;
+    t.device = {kDLCUDA, 0};
+    t.ndim = static_cast<int>(shape.size());
+    t.dtype = {kDLFloat, 32, 1};
+    t.shape = shape.data();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a tensor of another library is used where it is", "[cuda]") {
+  REQUIRE(cuda::available());
+  const auto gpu = compile([](Row x) { return x * 2.0f; }, {.target = Target::cuda});
+  const cuda::Stream stream, theirs;
+  auto memory = cuda::to_device(numbers<float>({8}));
+  const Foreign x(memory.data(), {8});
+  stream.follow(theirs);
+  const auto doubled = cuda::to_host(gpu.on(stream)(cuda::from_dlpack<const float>(x.t)), stream);
+  for (std::size_t i = 0; i < 8; ++i) CHECK(doubled.data[i] == 2 * numbers<float>({8}).data[i]);
+  // In place, behind the first two elements.
+  Foreign part(memory.data(), {4});
+  part.t.byte_offset = 8;
+  gpu.on(stream).into(cuda::from_dlpack<float>(part.t), cuda::from_dlpack<const float>(part.t));
+  const auto after = cuda::to_host(memory, stream);
+  for (std::size_t i = 0; i < 8; ++i) CHECK(after.data[i] == (i >= 2 && i < 6 ? 2 : 1) * numbers<float>({8}).data[i]);
+
+  DlpackVersioned versioned{};
+  versioned.version = {1, 0};
+  versioned.dl_tensor = x.t;
+  CHECK(cuda::from_dlpack<float>(versioned).data() == memory.data());
+  versioned.flags = dlpack_read_only;
+  CHECK(cuda::from_dlpack<const float>(versioned).data() == memory.data());
+  CHECK_THROWS_WITH(cuda::from_dlpack<float>(versioned), Catch::Contains("ask for a DeviceView of const elements"));
+  versioned.version = {2, 0};
+  CHECK_THROWS_WITH(cuda::from_dlpack<float>(versioned), Catch::Contains("expected a tensor of DLPack 1.x, got one of 2.0"));
+}
+
+TEST_CASE("a tensor of another library that cannot be used", "[cuda]") {
+  auto memory = cuda::to_device(numbers<float>({6}));
+  Foreign x(memory.data(), {2, 3});
+  x.t.device = {kDLCPU, 0};
+  CHECK_THROWS_WITH(cuda::from_dlpack<float>(x.t), Catch::Contains("expected a tensor in CUDA's memory, got one of device type 1 (CPU)"));
+  x.t.device = {kDLCUDA, 1};
+  CHECK_THROWS_WITH(cuda::from_dlpack<float>(x.t), Catch::Contains("expected a tensor on GPU 0, got one on GPU 1"));
+  x.t.device = {kDLCUDA, 0};
+  CHECK_THROWS_WITH(cuda::from_dlpack<double>(x.t), Catch::Contains("expected elements of code 2 with 64 bits, got code 2 with 32 bits"));
+  CHECK_THROWS_WITH(cuda::from_dlpack<std::int32_t>(x.t), Catch::Contains("expected elements of code 0 with 32 bits"));
+  x.strides = {1, 2};
+  x.t.strides = x.strides.data();
+  CHECK_THROWS_WITH(cuda::from_dlpack<float>(x.t), Catch::Contains("expected contiguous elements, got strides"));
+  x.strides = {3, 1};
+  CHECK(cuda::from_dlpack<float>(x.t).shape() == std::vector<std::int64_t>{2, 3});
+  memory = {};
+  CHECK_THROWS_WITH(cuda::from_dlpack<float>(x.t), Catch::Contains("it has been freed"));
+  const auto gpu = compile([](Row v) { return v * 2.0f; }, {.target = Target::cuda});
+  auto other = cuda::to_device(numbers<float>({6}));
+  stand_in<void(void*, int)>(nullptr, "stand_in_move")(other.data(), 1);
+  CHECK_THROWS_WITH(gpu.on(cuda::Stream())(other), Catch::Contains("argument 1 lies on GPU 1, and the call runs on GPU 0"));
+  stand_in<void(void*, int)>(nullptr, "stand_in_move")(other.data(), 0);
+}
+
+TEST_CASE("a tensor is handed over on the consumer's stream", "[cuda]") {
+  const auto allocated = stand_in<int()>(nullptr, "stand_in_allocations"), followed = stand_in<int()>(nullptr, "stand_in_followed");
+  const cuda::Stream stream, theirs;
+  const int before = allocated(), orders = followed();
+  DLManagedTensor* const m = cuda::to_dlpack(cuda::to_device(numbers<float>({2, 3})), stream, reinterpret_cast<std::intptr_t>(theirs.get()));
+  CHECK(followed() == orders + 1);
+  CHECK(m->dl_tensor.device.device_type == kDLCUDA);
+  CHECK(m->dl_tensor.ndim == 2);
+  CHECK(cuda::to_host(cuda::from_dlpack<const float>(m->dl_tensor)).data == numbers<float>({2, 3}).data);
+  CHECK(allocated() == before + 1);
+  m->deleter(m);
+  CHECK(allocated() == before);
+  DlpackVersioned* const v = cuda::to_dlpack_versioned(cuda::to_device(TensorValue<std::int64_t>({3})), stream, 1);
+  CHECK(v->version.major == 1);
+  CHECK(cuda::from_dlpack<std::int64_t>(*v).size() == 3);
+  v->deleter(v);
+  CHECK(followed() == orders + 2);
+  DLManagedTensor* const loose = cuda::to_dlpack(cuda::to_device(numbers<float>({2})), stream, -1);
+  CHECK(followed() == orders + 2);
+  loose->deleter(loose);
+  CHECK_THROWS_WITH(cuda::to_dlpack(cuda::to_device(numbers<float>({2})), stream, 0), Catch::Contains("expected the consumer's stream"));
+  CHECK_THROWS_WITH(cuda::to_dlpack(cuda::to_device(numbers<float>({2})), stream, 0x1230),
+                    Catch::Contains("streams that follow each other: invalid resource handle"));
+}
+
+TEST_CASE("products of matrices are cuBLAS's", "[cuda]") {
+  const auto products = stand_in<int()>("libcublas.so.13", "stand_in_products");
+  const auto agree = [&](auto f, double tolerance, int calls, const auto&... args) {
+    const int before = products();
+    const auto there = compile(f, {.target = Target::cuda})(args...), here = compile(f, {.target = Target::c})(args...);
+    CHECK(products() == before + calls);
+    REQUIRE(there.shape == here.shape);
+    for (std::size_t i = 0; i < here.data.size(); ++i)
+      CHECK(static_cast<double>(there.data[i]) == Approx(static_cast<double>(here.data[i])).epsilon(tolerance).margin(tolerance));
+  };
+  agree([](Matrix a, Matrix b) { return matmul(a, b); }, 1e-5, 1, numbers<float>({17, 33}), numbers<float>({33, 9}));
+  agree([](Matrix64 a, Matrix64 b) { return matmul(a, transpose(b)); }, 1e-12, 1, numbers<double>({17, 33}), numbers<double>({9, 33}));
+  agree([](Matrix a, Matrix b) { return matmul(transpose(a), b); }, 1e-5, 1, numbers<float>({33, 17}), numbers<float>({33, 9}));
+  agree([](Matrix a, Matrix b) { return transpose(matmul(a, b)); }, 1e-5, 1, numbers<float>({17, 33}), numbers<float>({33, 9}));
+  using Batch = Rep<Tensor<float, dyn, dyn, dyn>>;
+  agree([](Batch a, Batch b) { return einsum<"bij,bjk->bik">(a, b); }, 1e-5, 1, numbers<float>({4, 5, 6}), numbers<float>({4, 6, 7}));
+  agree([](Batch a, Batch b) { return einsum<"bij,bkj->bik">(a, b); }, 1e-5, 1, numbers<float>({4, 5, 6}), numbers<float>({4, 7, 6}));
+}

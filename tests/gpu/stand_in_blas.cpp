@@ -1,0 +1,58 @@
+// libcublas for machines without a GPU: the one product that programs call, by its definition.
+#include <cstddef>
+#include <functional>
+
+/// Of the stand-in for the driver: does it where the stream is, when the host may touch the device's memory.
+int stand_in_queue(void* stream, const std::function<int()>& operation);
+
+namespace {
+
+struct Handle {
+  void* stream = nullptr;
+};
+
+/// c = alpha op(a) op(b) + beta c, by columns.
+template <class T>
+void multiply(bool turn_a, bool turn_b, int m, int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc) {
+  for (int j = 0; j < n; ++j)
+    for (int i = 0; i < m; ++i) {
+      T sum = 0;
+      for (int l = 0; l < k; ++l)
+        sum += a[turn_a ? l + static_cast<std::ptrdiff_t>(i) * lda : i + static_cast<std::ptrdiff_t>(l) * lda] *
+               b[turn_b ? j + static_cast<std::ptrdiff_t>(l) * ldb : l + static_cast<std::ptrdiff_t>(j) * ldb];
+      T& to = c[i + static_cast<std::ptrdiff_t>(j) * ldc];
+      to = beta == 0 ? alpha * sum : alpha * sum + beta * to;
+    }
+}
+
+int products = 0;
+
+}  // namespace
+
+extern "C" {
+
+int cublasCreate_v2(void** handle) { return *handle = new Handle, 0; }
+int cublasDestroy_v2(void* handle) { return delete static_cast<Handle*>(handle), 0; }
+int cublasSetStream_v2(void* handle, void* stream) { return static_cast<Handle*>(handle)->stream = stream, 0; }
+int cublasSetWorkspace_v2(void*, void*, std::size_t) { return 0; }
+int cublasGemmStridedBatchedEx(void* handle, int turn_a, int turn_b, int m, int n, int k, const void* alpha, const void* a, int type,
+                               int lda, long long step_a, const void* b, int, int ldb, long long step_b, const void* beta, void* c, int,
+                               int ldc, long long step_c, int batch, int, int) {
+  // As cuBLAS refuses them.
+  if (lda < (turn_a ? k : m) || ldb < (turn_b ? n : k) || ldc < m) return 7;
+  ++products;
+  const auto all = [=]<class T>(T factor, T kept) {
+    return stand_in_queue(static_cast<Handle*>(handle)->stream, [=] {
+      for (int p = 0; p < batch; ++p)
+        multiply<T>(turn_a != 0, turn_b != 0, m, n, k, factor, static_cast<const T*>(a) + p * step_a, lda,
+                    static_cast<const T*>(b) + p * step_b, ldb, kept, static_cast<T*>(c) + p * step_c, ldc);
+      return 0;
+    });
+  };
+  return type == 1 ? all(*static_cast<const double*>(alpha), *static_cast<const double*>(beta))
+                   : all(*static_cast<const float*>(alpha), *static_cast<const float*>(beta));
+}
+/// Products so far.
+int stand_in_products() { return products; }
+
+}  // extern "C"
