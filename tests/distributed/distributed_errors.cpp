@@ -1,7 +1,6 @@
 // What goes wrong between processes: each rank ends with a message that names rank, operation and line; nothing hangs.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -32,13 +31,35 @@ std::string line(const std::string& text) {
   return "no such line";
 }
 
+/// Three ranks. All must have ended after 20 seconds, of a busy machine. Open MPI 4.1's mpirun now and then does not see
+/// that they have: then it is tried again.
+ProcessResult three_ranks(const std::vector<std::string>& arguments) {
+  static const std::string script = R"(
+    "$0" --oversubscribe --allow-run-as-root --bind-to none -n 3 "$@" & launcher=$!
+    for ((i = 0; i < 200; ++i)); do sleep 0.1; kill -0 $launcher 2>/dev/null || { wait $launcher; exit $?; }; done
+    running=()
+    for stat in /proc/[0-9]*/stat; do
+      read -r process _ state parent _ 2>/dev/null <"$stat" || continue
+      if [[ $parent == $launcher && $state != Z ]]; then running+=($process); fi
+    done
+    kill -KILL $launcher ${running[@]}
+    if ((${#running[@]} > 0)); then echo "ranks that have not ended: ${#running[@]}" >&2; exit 98; fi
+    exit 99)";
+  ProcessResult r;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    std::vector<std::string> command{"bash", "-c", script, LANTERN_MPIRUN, DISTRIBUTED_FAULTS};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    r = run_process(command);
+    if (r.status != 99) break;
+  }
+  return r;
+}
+
 /// What the ranks say, in order; mpirun's own words are left out.
 Lines said(const std::string& what, const std::string& way) {
-  const auto start = std::chrono::steady_clock::now();
-  const ProcessResult r = run_process({LANTERN_MPIRUN, "--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-n",
-                                       "3", DISTRIBUTED_FAULTS, what, way});
-  CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 20);  // of a busy machine
+  const ProcessResult r = three_ranks({what, way});
   CHECK(r.status != 0);
+  CHECK((r.status != 98 && r.status != 99));
   std::istringstream all(r.err);
   Lines lines;
   for (std::string l; std::getline(all, l);)
@@ -110,12 +131,9 @@ TEST_CASE("ranks that are killed at any time: all processes end, and the checkpo
   lantern::test::Seeds(3, 200).each([&](unsigned kill) {
     CAPTURE(kill);
     const std::string rank = std::to_string(engine() % 3), after = std::to_string(1 + engine() % 400'000);
-    const auto start = std::chrono::steady_clock::now();
-    const ProcessResult r = run_process({"timeout", "-s", "KILL", "60", LANTERN_MPIRUN, "--oversubscribe", "--allow-run-as-root",
-                                         "--bind-to", "none", "-n", "3", DISTRIBUTED_FAULTS, "killed", file, rank, after});
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const ProcessResult r = three_ranks({"killed", file, rank, after});
     CHECK(r.status != 0);
-    CHECK(seconds < 20);  // of a busy machine; a rank that hung would have lasted for 60
+    CHECK((r.status != 98 && r.status != 99));
     // One message, mpirun's, which names the rank.
     CHECK(r.err.find("process rank " + rank) != std::string::npos);
     CHECK(r.err.find("Killed") != std::string::npos);

@@ -95,6 +95,22 @@ TEST_CASE("sparse_adjoints: a factor that is no number is seen, though its adjoi
   }
 }
 
+TEST_CASE("sparse_adjoints: what a skipped sum begins with is still computed", "[passes][choices]") {
+  const auto f = [](A a, I n) {
+    A y = fill(D(1.5), n + 1), w = a;
+    D s = 1.0;
+    FOR(1, n, [&](I i) {
+      const D o = s;
+      s = w[i + 1];
+      w = w.set(i, o * 0.8);
+      y = y.set(i, min(min(y[i - 1] + a[i], a[i + n] + 0.4), o * a[2 * i]));
+    });
+    return s + y[n - 1] + sum(w);
+  };
+  const std::vector<double> a = numbers(20, 0.4, 1.2);
+  for (const int opt : {1, 3}) same(compile(grad<0>(f), {.target = Target::c, .opt = opt})(a, 5), eager(grad<0>(f))(a, 5));
+}
+
 TEST_CASE("index_set_splitting: at the element that all iterations access", "[passes][choices]") {
   const auto module = ir::parse(R"(entry @f
 

@@ -163,9 +163,15 @@ class Guard {
       const bool update = unchanged_.contains(op->result());
       if (asked.contains(op) || (!update && !may_move(*op))) continue;
       const auto& uses = uses_.of(op->result());
+      // What a moved update begins with is needed where that is skipped, too.
+      const bool starts_update = !update && std::ranges::any_of(uses, [&](const ir::Use& use) {
+        if (!moved_.contains(use.op)) return false;
+        const auto begins = unchanged_.find(use.op->result());
+        return begins != unchanged_.end() && begins->second == op->result();
+      });
       const bool served = std::ranges::all_of(
           uses, [&](const ir::Use& use) { return moved_.contains(use.op) || (update && use.op == end); });
-      if (served && !uses.empty()) moved_.insert(op);
+      if (served && !starts_update && !uses.empty()) moved_.insert(op);
     }
     for (Op* op : after)
       if (moved_.contains(op)) order_.push_back(op);
