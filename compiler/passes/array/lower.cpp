@@ -85,6 +85,7 @@ class Lowering {
         fuse_(options.fuse),
         packed_(options.packed),
         keep_sums_(options.keep_sums),
+        merge_(options.merge),
         reassociate_(options.reassociate),
         shapes_(function) {}
 
