@@ -152,7 +152,7 @@ TEST_CASE("budgets of pictures", "[cuda]") {
            const auto y = max_pool(x, 2);
            return sum(y * y);
          }),
-         {.launches = 3, .waits = 0}, floats({2, 3, 6, 6}));
+         {.launches = 4, .waits = 0}, floats({2, 3, 6, 6}));
 }
 
 TEST_CASE("the emulator finds races", "[cuda]") {

@@ -50,8 +50,8 @@ TEST_CASE("register_promotion: a sum in an element", "[passes]") {
   const std::string ir = compile(sig<double(Array<double>)>(rows), CompileOptions{.opt = 0}).source("ir");
   // One read and one store of y[i] for all iterations of the inner loop, beside the reads of a; then those of the
   // squares and of their sum.
-  CHECK(count(ir, "set ") == 2);
-  CHECK(count(ir, "get ") == 5);
+  CHECK(count(ir, "= set") == 2);
+  CHECK(count(ir, "= get ") == 5);
 }
 
 TEST_CASE("register_promotion: set, read again, and added to", "[passes]") {
@@ -102,7 +102,7 @@ TEST_CASE("register_promotion: other elements are read meanwhile", "[passes]") {
   for (std::size_t i = 0; i < 5; ++i) x[6 * i] += 9;
   check(factor, x);
   const std::string ir = compile(sig<double(Array<double>)>(factor), CompileOptions{.opt = 0}).source("ir");
-  CHECK(count(ir, "set ") == 6);  // two of the cubes
+  CHECK(count(ir, "= set") == 6);  // two of the cubes
 }
 
 TEST_CASE("register_promotion: what an adjoint's element gets from a loop that adds to others as well",
