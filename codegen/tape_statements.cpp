@@ -21,7 +21,7 @@ namespace {
 
 const Value* taped(const Op& op) { return taped_values(op).front(); }
 
-/// Truth values in lanes, of which a tape holds a bit each.
+/// Truth values in lanes: a tape holds one bit for each lane.
 bool is_packed(const ir::Type& type) { return type.is_vector() && type.kind() == Kind::boolean; }
 
 bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }

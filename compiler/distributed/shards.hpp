@@ -50,7 +50,7 @@ struct LeafOf<T> {
 template <class M>
 using leaf_of = typename LeafOf<M>::type;
 
-/// How many parameters a rank has of all of them, of which there are n.
+/// How many of the n parameters a rank has.
 template <class N>
 N part_size(const N& n, const N& ranks) {
   return (n + ranks - N(std::int64_t{1})) / ranks;
@@ -98,7 +98,7 @@ Shard<Rep<detail::leaf_of<M>>> shard_of(const M& model, const distributed::Commu
   const Rep<Tensor<E, dyn, dyn>> parts(detail::in_parts(model, comm, l));
   return {detail::Flat<E>(ravel(parts(range(comm.rank(l), comm.rank(l) + 1))).datum())};
 }
-/// The sum of all ranks' gradients, of which each rank has its part: one message of the size of the model.
+/// Sums the gradients of all ranks; each rank gets its part of the sum. One message of the size of the model.
 template <class M>
   requires(detail::staged<M>)
 Shard<Rep<detail::leaf_of<M>>> shard_of_sum(const M& gradient, const distributed::Communicator& comm = {},

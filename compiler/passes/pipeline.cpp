@@ -204,7 +204,7 @@ constexpr std::array all_passes{
     // when loops say whether they are parallel: those become kernels
     Pass{"kernel_fusion", "kernels over the same rows become one, though they differ in what they have inside",
          plain<kernel_fusion>, false, false, false, true},
-    // once it is settled which loops are kernels
+    // once no pass makes or joins kernels any more
     Pass{"device_scalars", "numbers that a GPU makes are used there, and the host asks for them late",
          plain<device_scalars>, false, false, false, true},
     // when no pass forms or moves a product or a sum any more

@@ -15,7 +15,7 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr std::size_t longest = 100;  ///< operations of a body, of which there are three copies then
+constexpr std::size_t longest = 100;  ///< operations of a body: splitting makes three copies of them
 
 bool is_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 

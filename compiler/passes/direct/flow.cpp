@@ -309,7 +309,7 @@ class Guard : Flows {
     masks[op->result()] = {condition, kind != Kind::product ? exact : exact && !is_product(*op), count};
   }
 
-  /// Of an array of which one element is another's.
+  /// The mask of an array after one element was replaced.
   Masked without_element(Builder& b, const Op& op, const Masked& base) {
     std::vector<Value*> operands = op.operands;
     Value* const v = operands[0];

@@ -343,7 +343,7 @@ class Flows {
       return next && next->is(Opcode::add_) && next->operands[0] == index && constant(next->operands[1], 1);
     });
   }
-  /// A value of which a tensor has the shape.
+  /// A value that has the same shape as the tensor.
   static const Value* shape_of(const Value* v) {
     while (v->def && v->type.is_tensor() &&
            (ir::info(v->def->code).elementwise || v->def->is(Opcode::set_) || v->def->is(Opcode::zeros_like_))) {
@@ -374,7 +374,7 @@ class Flows {
       const Cell& c = *cell(op.operands[0]);
       return {c.flow, by_elements(op.operands[0], c)};
     }
-    // The adjoint of an array of which one element is another's: nothing flows there.
+    // The adjoint of an array after one element was replaced: nothing flows to that element.
     const auto to = op.is(Opcode::set_) && is_zero(op.operands.back()) ? added_to_.find(&op) : added_to_.end();
     if (to != added_to_.end() && by_elements(to->second, cells_[to->second])) {
       const Derived rest = operand(op.operands[0]);

@@ -38,7 +38,7 @@ bool updates(const Op& op) {
          op.is(Opcode::add_matmul_) || op.is(Opcode::gemm_);
 }
 
-/// Numbers that are equal, or one of which a check before has compared with the other.
+/// Equal numbers, or numbers that an earlier check has compared with each other.
 class Equal {
  public:
   /// What a check says, once it has passed.
