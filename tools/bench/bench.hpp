@@ -7,13 +7,18 @@ namespace lantern::bench {
 /// results.
 int bench_adbench(int argc, char** argv);
 
-/// Delimited control: nanoseconds for a shift and its resumption, for a reset, for a perform.
+/// Processor seconds of builds by lanternc: a first one, and others after small changes.
 int bench_builds(int argc, char** argv);
+
+/// Delimited control: nanoseconds for a shift and its resumption, for a reset, for a perform.
 int bench_control(int argc, char** argv);
 
 /// Loops, recursions, trees and continuations of great depth: time and memory, each in a process of its own.
 /// Status 1 where one fails or gives a wrong result.
 int bench_deep(int argc, char** argv);
+
+/// Scaling of a domain decomposition over ranks: measured under mpirun, and by a model of messages.
+int bench_distributed(int argc, char** argv);
 
 /// Programs as g++ and clang++ make them of --emit=cpp, over lanternc's own code. Status 1 where a value differs.
 int bench_emitted(int argc, char** argv);

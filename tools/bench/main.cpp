@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
       {"builds", bench_builds, "processor seconds of builds by lanternc; --beside LANTERNC: beside another one's"},
       {"control", bench_control, "nanoseconds of shift, reset and perform"},
       {"deep", bench_deep, "loops of 10^8 iterations, recursions and trees 10^6 deep: time and memory"},
+      {"distributed", bench_distributed, "a heat equation on 1 to 8 ranks under mpirun, and by a model on up to 4,096"},
       {"emitted", bench_emitted, "programs compiled from --emit=cpp by g++ and clang++, over lanternc's own code"},
       {"jit", bench_jit, "milliseconds from compile() to the first result; memory over many compilations"},
       {"kernels", bench_kernels, "ordinary kernels: gradient and objective over the same loops in plain C++"},
@@ -37,6 +38,6 @@ int main(int argc, char** argv) {
   }
   if (argc > 1) std::fprintf(stderr, "bench: unknown benchmark '%s'\n", argv[1]);
   std::fprintf(stderr, "usage: bench NAME [--quick]\n");
-  for (const auto& b : benchmarks) std::fprintf(stderr, "  %-10s %s\n", b.name.data(), b.what);
+  for (const auto& b : benchmarks) std::fprintf(stderr, "  %-11s %s\n", b.name.data(), b.what);
   return 2;
 }
