@@ -93,6 +93,18 @@ void StatementPrinter::call(const Op& op) {
     bind(op.results[i], together + ".r" + std::to_string(i));
 }
 
+/// Whether a tensor is made directly before a call, for the call alone: by the pass inplace.
+bool StatementPrinter::made_for(const Op& call, const Value* v) const {
+  if (!v->def || v->def->parent != call.parent || uses_.count(v) != 1) return false;
+  const std::vector<Op*>& ops = call.parent->ops;
+  for (auto at = std::ranges::find(ops, &call); at != ops.begin();) {
+    const Op& before = **--at;
+    if (!before.is(Opcode::copy_) && !before.is(Opcode::fill_)) return false;
+    if (&before == v->def) return true;
+  }
+  return false;
+}
+
 /// What the function changes it finds in a tensor of its own, which is the result.
 void StatementPrinter::external(const Op& op) {
   const ir::Prototype p = ir::parse_prototype(op.text);
@@ -124,8 +136,12 @@ void StatementPrinter::external(const Op& op) {
     std::string tensor = atom(v);
     if (parameter.changed) {
       const Value* changed = op.results[result++];
-      tensor = new_tensor(changed, "copy", tensor);
-      set_dims(changed, dims(v));
+      if (made_for(op, v)) {
+        bind_same(changed, v);
+      } else {
+        set_dims(changed, dims(v));
+        tensor = new_tensor(changed, "copy", tensor);
+      }
     }
     list += (parameter.kind == Kind::boolean ? "(" + type + ")" : "") + tensor + ".data";
   }

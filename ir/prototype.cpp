@@ -118,6 +118,17 @@ std::vector<Type> Prototype::results(std::span<const Type> operands) const {
   return out;
 }
 
+std::vector<std::size_t> Prototype::changed_operands() const {
+  std::vector<std::size_t> all;
+  std::size_t operand = 0;
+  for (const Parameter& p : parameters) {
+    if (p.place) continue;
+    if (p.changed) all.push_back(operand);
+    ++operand;
+  }
+  return all;
+}
+
 Prototype parse_prototype(std::string_view text) {
   Prototype p;
   Words words(text);

@@ -40,6 +40,8 @@ struct Prototype {
   std::string text() const;
   /// The types of the results of a call. Error naming a parameter that an operand does not fit.
   std::vector<Type> results(std::span<const Type> operands) const;
+  /// Which operands of a call the function writes to, in the order of the results that they become.
+  std::vector<std::size_t> changed_operands() const;
 };
 
 /// The prototype that a text gives. Error where it gives none: another type, a name that is no identifier of

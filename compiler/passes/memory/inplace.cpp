@@ -20,6 +20,7 @@
 
 #include "lantern/compiler/passes/support/rewrite.hpp"
 #include "lantern/ir/checkpoint.hpp"
+#include "lantern/ir/prototype.hpp"
 #include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
@@ -36,7 +37,8 @@ Usage usage(const Op& op, std::size_t i) {
   if (ir::only_shape(op, i)) return Usage::shape;
   switch (op.code) {
     case Opcode::external_:
-      return Usage::read;  // what it changes is a copy
+      // What it changes is its result from then on: own_changed_operands has made it for this call.
+      return std::ranges::count(ir::parse_prototype(op.text).changed_operands(), i) ? Usage::hold : Usage::read;
     case Opcode::finite_:
       return Usage::read;
     case Opcode::push_:
@@ -206,7 +208,7 @@ class Ownership {
     }
     const Op& op = *r->def;
     if (op.is(Opcode::branch_) || op.is(Opcode::loop_) || op.is(Opcode::call_)) return !refuted_.contains(r);
-    if (op.is(Opcode::undef_)) return true;
+    if (op.is(Opcode::undef_) || op.is(Opcode::external_)) return true;
     if (op.is(Opcode::pop_)) return ir::owns_elements(op);  // a copy of what lies on the tape
     if (op.is(Opcode::select_) && op.operands[0]->type.is_scalar()) return false;
     return ir::info(op.code).effect == ir::Effect::none;
@@ -560,9 +562,40 @@ void fill_for_each(ir::Module& module) {
   }
 }
 
+/// Gives external functions memory of their own to change: a copy directly before the call, which need not be made where
+/// nothing reads the tensor any more; of a tensor that is filled with a constant another one, as above.
+void own_changed_operands(ir::Module& module) {
+  for (Function* f : module.functions()) {
+    std::unordered_map<Block*, std::unordered_map<const Op*, std::vector<Op*>>> before;
+    ir::walk(f->body, [&](Op* op) {
+      if (!op->is(Opcode::external_)) return;
+      for (const std::size_t i : ir::parse_prototype(op->text).changed_operands()) {
+        Value*& v = op->operands[i];
+        const Op* from = v->def;
+        const bool filled = from && from->is(Opcode::fill_) && from->operands[0]->def &&
+                            from->operands[0]->def->is(Opcode::constant_);
+        Op* own = module.new_op(filled ? Opcode::fill_ : Opcode::copy_, op->parent);
+        own->loc = op->loc;
+        own->operands = filled ? from->operands : std::vector<Value*>{v};
+        v = module.add_result(own, v->type);
+        before[op->parent][op].push_back(own);
+      }
+    });
+    for (auto& [block, calls] : before) {
+      std::vector<Op*> ops;
+      for (Op* op : block->ops) {
+        if (const auto it = calls.find(op); it != calls.end()) ops.insert(ops.end(), it->second.begin(), it->second.end());
+        ops.push_back(op);
+      }
+      block->ops = std::move(ops);
+    }
+  }
+}
+
 }  // namespace
 
 void inplace(ir::Module& module) {
+  own_changed_operands(module);
   fill_for_each(module);
   Ownership ownership(module);
   ownership.mark();
