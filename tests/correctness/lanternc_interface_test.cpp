@@ -131,7 +131,8 @@ TEST_CASE("functions of --strided take and write tensors with strides") {
   for (const char* object : {"c.o", "cpp.o", "model.o"})
     for (const Words& language : {Words{"cc", "-std=c99", "-x", "c"}, Words{"c++", "-std=c++20", "-x", "c++"}}) {
       CAPTURE(object, language[0]);
-      silent(language + strict + Words{user, "-I", directory.path().string(), "-x", "none", path(object), "-o", path("use"), "-lm", "-lpthread"});
+      silent(language + strict +
+             Words{user, "-I", directory.path().string(), "-x", "none", path(object), "-o", path("use"), "-lm", "-lpthread"});
       CHECK(silent({path("use"), ""}) == "right\n");
     }
   CHECK(run_process({LANTERNC, model, "--strided", "--emit=python"}).err ==

@@ -181,7 +181,8 @@ std::optional<std::string> index_of_container(const Group& group) {
       text.substr(0, middle).find("lantern::core::") != string_view::npos)
     return std::nullopt;
   string_view container = text.substr(0, middle);
-  if (const std::size_t meant = container.find("{aka ‘"); meant != string_view::npos) container.remove_prefix(meant + string_view("{aka ‘").size());
+  constexpr string_view aka = "{aka ‘";
+  if (const std::size_t meant = container.find(aka); meant != string_view::npos) container.remove_prefix(meant + aka.size());
   return index_remedy(container.substr(0, container.find("’")));
 }
 

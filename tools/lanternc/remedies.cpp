@@ -90,7 +90,8 @@ Remedy other_operator(string_view error) {
 Remedy iterators(string_view error) {
   if (!has(error, "Array<") || !has(error, "Rep<")) return std::nullopt;
   for (const string_view name : {"begin", "end"})
-    if (has(error, "has no member named ‘" + std::string(name) + "’") || error.starts_with("no member named '" + std::string(name) + "'"))
+    if (has(error, "has no member named ‘" + std::string(name) + "’") ||
+        error.starts_with("no member named '" + std::string(name) + "'"))
       return told("an array of a program has no iterators: write sum(a), FOR(0, a.size(), init, [&](auto i, auto s) { return ...; }), "
              "or let lanternc rewrite for (Rep<double> x : a)");
   return std::nullopt;
