@@ -222,3 +222,22 @@ TEST_CASE("a Rep where C++ wants a value, and a name of another header, say what
     CHECK(said(model + "int main() {}\n") == expected + "lanternc: error: @/m.cpp did not compile\n");
   }
 }
+
+TEST_CASE("wrong template arguments are told in whole, also where Clang reads the program first") {
+  CHECK(said("using D = Rep<double>;\n"
+             "D f(D x, D y) { if (x > y) return x * y; return y; }\n"
+             "D g(D x) { return grad<3>(f)(x, x); }\n"
+             "D h(D x) { return std::get<0>(vjp<mode::taped>(f)(x, x, x)); }\n"
+             "LANTERN_FUNCTION(df, grad<7>(f))\n"
+             "int main() {}\n") ==
+        "@/m.cpp:5:26: error: grad: position 3 is out of range: the function has 2 arguments, the first is 0\n"
+        "    5 | D g(D x) { return grad<3>(f)(x, x); }\n"
+        "      |                          ^\n"
+        "@/m.cpp:6:47: error: vjp: expected positions of arguments, as vjp<0, 2>(f), got a mode; grad<mode>(f) takes one\n"
+        "    6 | D h(D x) { return std::get<0>(vjp<mode::taped>(f)(x, x, x)); }\n"
+        "      |                                               ^\n"
+        "@/m.cpp:7:29: error: grad: position 7 is out of range: the function has 2 arguments, the first is 0\n"
+        "    7 | LANTERN_FUNCTION(df, grad<7>(f))\n"
+        "      |                             ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+}
