@@ -71,13 +71,17 @@ std::string typed(const ir::Function& f) {
 /// The structures that a header needs, each defined once however many headers are included.
 class HeaderTypes {
  public:
-  explicit HeaderTypes(bool with_status) : with_status_(with_status) {}
+  HeaderTypes(bool with_status, bool with_strides) : with_status_(with_status), with_strides_(with_strides) {}
   void add(const ir::Type& type) {
     const CTarget target;
     Prelude prelude(target);
     if (type.is_tensor()) {
       define(prelude.tensor(type.element(), type.rank()), prelude);
       if (with_status_) define(prelude.const_tensor(type.element(), type.rank()), prelude);
+      if (with_strides_) {
+        define(prelude.strided_tensor(type.element(), type.rank()), prelude);
+        define(prelude.const_strided_tensor(type.element(), type.rank()), prelude);
+      }
       return;
     }
     if (type.is_tree()) return define(prelude.tree(type), prelude);
@@ -92,7 +96,8 @@ class HeaderTypes {
     text_ += "#ifndef LANTERN_TYPE_" + name + "\n#define LANTERN_TYPE_" + name + "\n" +
              all.substr(from, to + name.size() + 4 - from) + "#endif\n";
   }
-  bool with_status_;  ///< there are functions NAME_try, whose arguments are read only
+  bool with_status_;   ///< there are functions NAME_try, whose arguments are read only
+  bool with_strides_;  ///< there are functions NAME_strided
   std::unordered_set<std::string> seen_;
   std::string text_;
 };
@@ -129,6 +134,10 @@ std::string offered(Unit& unit) {
     if (!text.ends_with("\n")) text += "\n */\n";
     text += wrapped(unit.status_signature() + ";") + "\n";
   }
+  if (unit.has_strided())
+    text += "/* The same for tensors whose elements lie with strides, counted in elements; they may be negative, of arguments\n"
+            " * 0 too. What is not packed in row-major order is copied. A result without memory is packed. */\n" +
+            wrapped(unit.strided_signature() + ";") + "\n";
   return text;
 }
 
@@ -189,7 +198,7 @@ std::string print_header(Modules modules, PrintOptions options, const std::strin
   const HeaderTarget target;
   options.standalone = true;
   const Library library = complete(modules, options, target, {}, workspace);
-  HeaderTypes types(options.status_functions);
+  HeaderTypes types(options.status_functions, options.strided_functions);
   std::string text;
   for (const auto& unit : library.units) {
     const ir::Function& f = *unit->module().entry;

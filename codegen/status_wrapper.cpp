@@ -2,20 +2,14 @@
 #include <algorithm>
 
 #include "lantern/codegen/statement.hpp"
+#include "lantern/codegen/status_names.hpp"
 #include "lantern/codegen/unit.hpp"
 
 namespace lantern::codegen {
 
-namespace {
-
-/// The parameters of NAME_try by name: arguments, results, the message.
-struct Names {
-  std::vector<std::string> arguments, results;
-};
-
-Names names_of(const ir::Function& f, const NameScope& outer) {
+StatusNames status_names(const ir::Function& f, const NameScope& outer) {
   NameScope scope(&outer);
-  Names names;
+  StatusNames names;
   scope.reserve("message");
   for (const ir::Value* p : f.body->params)
     names.arguments.push_back(p->name ? scope.unique(p->name) : scope.numbered("x"));
@@ -25,11 +19,9 @@ Names names_of(const ir::Function& f, const NameScope& outer) {
   return names;
 }
 
-}  // namespace
-
 std::string Unit::status_signature() {
   const ir::Function& f = *module_.entry;
-  const Names names = names_of(f, names_);
+  const StatusNames names = status_names(f, names_);
   // The entry may have an inner name; what others pass has the public types all the same.
   const auto number = [&](const ir::Type& t) { return t.is_bool() ? target_.public_boolean() : type(t); };
   std::string list;
@@ -43,10 +35,25 @@ std::string Unit::status_signature() {
   return "int " + status_name_ + "(" + list + "const char** message)";
 }
 
+std::string Unit::before_attempt() {
+  std::string text = "  lt_workspace* ws = lt_own_workspace();\n";
+  prelude_.need("attempt");
+  prelude_.need("own_workspace");
+  if (makes_threads()) {
+    prelude_.need("fork");
+    text += "  ws->fork = lt_fork;\n";
+  }
+  if (options_.limited_stack && std::ranges::any_of(infos_, [](const auto& i) { return i.second.recursive; })) {
+    prelude_.need("stack_end");
+    text += "  ws->stack_end = lt_stack_end();\n";
+  }
+  return text;
+}
+
 std::string Unit::status_wrapper() {
   const ir::Function& f = *module_.entry;
   const FunctionInfo& info = infos_.at(&f);
-  const Names names = names_of(f, names_);
+  const StatusNames names = status_names(f, names_);
   std::string text = "\n" + wrapped(target_.exported() + status_signature() + " {") + "\n";
   if (scalar_entry() && !info.workspace) {  // nothing in it fails
     std::string list;
@@ -59,17 +66,7 @@ std::string Unit::status_wrapper() {
     }
     return text + "  if (message) *message = 0;\n  return 0;\n}\n";
   }
-  prelude_.need("attempt");
-  prelude_.need("own_workspace");
-  text += "  lt_workspace* ws = lt_own_workspace();\n";
-  if (makes_threads()) {
-    prelude_.need("fork");
-    text += "  ws->fork = lt_fork;\n";
-  }
-  if (options_.limited_stack && std::ranges::any_of(infos_, [](const auto& i) { return i.second.recursive; })) {
-    prelude_.need("stack_end");
-    text += "  ws->stack_end = lt_stack_end();\n";
-  }
+  text += before_attempt();
   std::string in, out, operands, results, targets;
   std::size_t operand_count = 0, result_count = 0;
   const auto operand = [&](std::size_t number, const ir::Type& t, const std::string& tensor,

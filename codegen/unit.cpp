@@ -56,6 +56,7 @@ Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& 
   workspace_name_ = names_.unique_function(public_name_ + "_workspace");
   failure_name_ = names_.unique_function(public_name_ + "_on_failure");
   status_name_ = names_.unique_function(public_name_ + "_try");
+  if (options.strided_functions) strided_name_ = names_.unique_function(public_name_ + "_strided");
   for (const ir::Function* f : functions_) {
     infos_[f].exported = f == module.entry;
     ir::walk(f->body, [&](const Op* op) {
@@ -215,11 +216,13 @@ Unit::Functions Unit::complete() {
   parts.definitions += entry_wrapper();
   if (options_.standalone && entry.workspace) parts.definitions += plain_wrapper();
   if (options_.standalone && options_.status_functions) parts.definitions += status_wrapper();
+  if (options_.standalone && has_strided()) parts.definitions += strided_wrapper();
   return parts;
 }
 
 std::vector<std::string> Unit::global_names() const {
   std::vector<std::string> names{public_name_, entry_name_, workspace_name_, failure_name_, status_name_};
+  if (!strided_name_.empty()) names.push_back(strided_name_);
   for (const auto& [f, info] : infos_)
     for (const std::string& name : {info.name, info.results, info.runner})
       if (!name.empty()) names.push_back(name);

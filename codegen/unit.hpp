@@ -76,6 +76,9 @@ class Unit {
   const std::string& status_name() const { return status_name_; }
   /// NAME_try: "int f_try(double x, double* result, const char** message)". Known after `complete`.
   std::string status_signature();
+  /// NAME_strided, the same for tensors with strides, if there are tensors.
+  bool has_strided() const;
+  std::string strided_signature();
   bool scalar_entry() const;
   /// A statement asks for threads of itself, besides those that call functions.
   void note_fork() { forks_ = true; }
@@ -136,6 +139,9 @@ class Unit {
   std::string entry_wrapper();
   std::string plain_wrapper();
   std::string status_wrapper();
+  std::string strided_wrapper();
+  /// What both do first: the thread's workspace `ws`, made ready.
+  std::string before_attempt();
   /// The workspace of the thread that calls, in `ws`, ready for a call of the entry.
   std::string take_workspace();
   bool makes_threads() const;
@@ -155,7 +161,7 @@ class Unit {
   std::optional<Kernels> kernels_;
   Prelude device_prelude_;
   bool on_device_ = false;
-  std::string public_name_, entry_name_, workspace_name_, failure_name_, status_name_;
+  std::string public_name_, entry_name_, workspace_name_, failure_name_, status_name_, strided_name_;
 };
 
 /// Gives the `#line` after each function, which says that what follows is generated text, its number.

@@ -1,11 +1,11 @@
-// std::mdspan as an argument of programs over Rep<Tensor<T, ...>> and Rep<Array<T>>, read by its strides; as
-// a target of `into`, by tensor_view. Known by its interface, so that other implementations of it (Kokkos')
+// std::mdspan as an argument of programs over Rep<Tensor<T, ...>> and Rep<Array<T>>, and as a target of
+// `into`: read and written by its strides. Known by its interface, so that other implementations of it (Kokkos')
 // are, too, before C++23.
 //
 //   #include <lantern/mdspan.hpp>
 //   Rep<Tensor<double, dyn, dyn>> f(Rep<Tensor<double, dyn, dyn>> m);
 //   compile(f)(std::mdspan(data, 2, 3));
-//   compile(f).into(tensor_view(std::mdspan(out, 2, 3)), std::mdspan(data, 2, 3));
+//   compile(f).into(std::mdspan(out, 2, 3), std::mdspan(data, 2, 3));
 #pragma once
 
 #include <concepts>
@@ -31,7 +31,7 @@ concept MultidimensionalSpan = requires(const M& m) {
 };
 }  // namespace detail
 
-/// The elements of an mdspan, with its strides: what `into` writes to. The memory is the mdspan's.
+/// The elements of an mdspan, with its strides. The memory is the mdspan's.
 template <detail::MultidimensionalSpan M>
 TensorView<typename M::element_type> tensor_view(const M& m) {
   std::vector<std::int64_t> shape, strides;
@@ -47,10 +47,15 @@ template <MultidimensionalSpan M>
 struct ReadAsTensor<M> {
   static TensorView<const typename M::value_type> of(const M& m) { return tensor_view(m); }
 };
+template <MultidimensionalSpan M>
+  requires(!std::is_const_v<typename M::element_type>)
+struct ViewOf<M> {
+  static TensorView<typename M::element_type> of(const M& m) { return tensor_view(m); }
+};
 }  // namespace detail
 
 }  // namespace lantern::core
 
 namespace lantern {
-using core::tensor_view;  ///< tensor_view(std::mdspan(out, 2, 3)): a target of `into`
+using core::tensor_view;  ///< tensor_view(std::mdspan(out, 2, 3)): the same memory as a TensorView
 }

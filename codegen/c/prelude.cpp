@@ -92,22 +92,25 @@ std::string Prelude::kernel(const std::string& name, Kind kind) {
   return full;
 }
 
-std::string Prelude::tensor(Kind kind, int rank) {
-  const std::string name = "lt_" + std::string(ir::kind_name(kind)) + "_" + std::to_string(rank) + "d";
+std::string Prelude::tensor_type(const std::string& begin, const std::string& element, Kind kind, int rank, bool strides) {
+  const std::string name = begin + std::string(ir::kind_name(kind)) + "_" + std::to_string(rank) + "d";
   if (!fresh(name)) return name;
   need("integers");
-  add(Group::types, "typedef struct {\n  " + target_->element(kind) + "* data;\n  int64_t dim[" +
-                        std::to_string(rank > 0 ? rank : 1) + "];\n} " + name + ";\n");
+  const std::string sizes = "[" + std::to_string(rank > 0 ? rank : 1) + "];\n";
+  add(Group::types, "typedef struct {\n  " + element + "* data;\n  int64_t dim" + sizes +
+                        (strides ? "  int64_t stride" + sizes : "") + "} " + name + ";\n");
   return name;
 }
 
+std::string Prelude::tensor(Kind kind, int rank) { return tensor_type("lt_", target_->element(kind), kind, rank, false); }
 std::string Prelude::const_tensor(Kind kind, int rank) {
-  const std::string name = "lt_const_" + std::string(ir::kind_name(kind)) + "_" + std::to_string(rank) + "d";
-  if (!fresh(name)) return name;
-  need("integers");
-  add(Group::types, "typedef struct {\n  const " + target_->element(kind) + "* data;\n  int64_t dim[" +
-                        std::to_string(rank > 0 ? rank : 1) + "];\n} " + name + ";\n");
-  return name;
+  return tensor_type("lt_const_", "const " + target_->element(kind), kind, rank, false);
+}
+std::string Prelude::strided_tensor(Kind kind, int rank) {
+  return tensor_type("lt_strided_", target_->element(kind), kind, rank, true);
+}
+std::string Prelude::const_strided_tensor(Kind kind, int rank) {
+  return tensor_type("lt_const_strided_", "const " + target_->element(kind), kind, rank, true);
 }
 
 std::string Prelude::tensor_function(const std::string& what, Kind kind, int rank) {

@@ -46,6 +46,9 @@ class Prelude {
   std::string tensor(ir::Kind kind, int rank);
   /// The same with elements that are read only: lt_const_f64_2d.
   std::string const_tensor(ir::Kind kind, int rank);
+  /// The same with a stride for each dimension, in elements.
+  std::string strided_tensor(ir::Kind kind, int rank);
+  std::string const_strided_tensor(ir::Kind kind, int rank);
   /// A function that makes one: lt_new_f64_2d, lt_zeros_f64_2d(ws, sizes...), lt_copy_f64_2d(ws, t); and
   /// lt_save_f64_2d(ws, number, t), lt_load_f64_2d(ws, number), which put it on a tape and take it off.
   std::string tensor_function(const std::string& what, ir::Kind kind, int rank);
@@ -80,6 +83,7 @@ class Prelude {
   Sides sides(const Prelude& device) const;
 
  private:
+  std::string tensor_type(const std::string& begin, const std::string& element, ir::Kind kind, int rank, bool strides);
   enum class Group { basics, prototypes, types, functions, kernels };
   struct Part {
     Group group;

@@ -134,6 +134,19 @@ static void lt_aim(lt_workspace* ws, lt_attempt* attempt) {
   }
 }
 
+/* A result has the shape of its caller's memory. */
+static void lt_fit(lt_workspace* ws, lt_attempt* attempt, int of, int rank, const int64_t* dim, const int64_t* shape) {
+  for (int r = 0; r < rank; ++r) {
+    if (dim[r] == shape[r]) continue;
+    char what[24] = "result ";
+    int digits = 1, number = of + 1;
+    for (int rest = number; rest > 9; rest /= 10) ++digits;
+    for (int at = 7 + digits; at-- > 7; number /= 10) what[at] = (char)('0' + number % 10);
+    attempt->misfit = 1;
+    lt_fail_size(ws, what, r, dim[r], shape[r], "");
+  }
+}
+
 /* What was computed elsewhere is copied to its caller's memory. */
 static void lt_settle(lt_workspace* ws, lt_attempt* attempt) {
   for (int i = 0; i < attempt->result_count; ++i) {
@@ -141,15 +154,7 @@ static void lt_settle(lt_workspace* ws, lt_attempt* attempt) {
     const int64_t* dim = lt_sizes(result);
     char* data = lt_elements(result);
     if (!result->place) continue;
-    for (int r = 0; r < result->rank; ++r) {
-      if (dim[r] == result->shape[r]) continue;
-      char what[24] = "result ";
-      int digits = 1, number = result->number + 1;
-      for (int rest = number; rest > 9; rest /= 10) ++digits;
-      for (int at = 7 + digits; at-- > 7; number /= 10) what[at] = (char)('0' + number % 10);
-      attempt->misfit = 1;
-      lt_fail_size(ws, what, r, dim[r], result->shape[r], "");
-    }
+    lt_fit(ws, attempt, result->number, result->rank, dim, result->shape);
     if (data == (const char*)result->place) continue;
     const int64_t bytes = lt_count(ws, dim, result->rank) * result->element;
     for (int k = 0; k < attempt->result_count; ++k) { /* it lies where another result belongs */
@@ -195,6 +200,105 @@ static int lt_try(lt_workspace* ws, lt_attempt* attempt, const char** message) {
   ws->stack_end = 0;
   if (message) *message = failed ? ws->message : 0;
   return failed + attempt->misfit;
+}
+)c"},
+      {"strided",
+       functions,
+       {"attempt"},
+       R"c(/* How a tensor of a call lies in its caller's memory. */
+typedef struct lt_strided {
+  int number; /* among the arguments or the results */
+  int rank;
+  int64_t element; /* bytes */
+  char* data;
+  const int64_t* shape; /* of data */
+  const int64_t* stride;
+  void* tensor; /* what the entry reads or writes, as in lt_operand */
+  void* given;  /* of a result: the caller's structure */
+} lt_strided;
+
+typedef struct lt_strided_call {
+  void (*entry)(lt_workspace* ws, const void* const* in, void* const* out);
+  const lt_strided* arguments;
+  int argument_count;
+  const lt_strided* results;
+  int result_count;
+  lt_attempt* attempt;
+} lt_strided_call;
+
+static int lt_is_packed(const lt_strided* x) {
+  int64_t size = 1;
+  for (int r = x->rank; r-- > 0;) {
+    if (x->shape[r] != 1 && x->stride[r] != size) return 0;
+    size *= x->shape[r];
+  }
+  return 1;
+}
+
+static const void* lt_packed_place(const lt_strided* x) { return lt_is_packed(x) ? x->data : 0; }
+
+/* Between elements with strides and packed ones, in row-major order. */
+static void lt_move(const lt_strided* x, int64_t count, char* packed, int is_source) {
+  const int last = x->rank - 1;
+  const int64_t row = last < 0 ? 1 : x->shape[last], step = last < 0 ? 0 : x->stride[last] * x->element;
+  for (int64_t done = 0; done < count; done += row) {
+    char* at = x->data;
+    int64_t rest = done / row;
+    for (int r = last; r-- > 0; rest /= x->shape[r]) at += rest % x->shape[r] * x->stride[r] * x->element;
+    for (int64_t k = 0; k < row; ++k, at += step, packed += x->element)
+      memcpy(is_source ? at : packed, is_source ? packed : at, (unsigned long)x->element);
+  }
+}
+
+static void lt_enter_strided(lt_workspace* ws, const void* const* in, void* const* out) {
+  const lt_strided_call* call = (const lt_strided_call*)in[0];
+  int copies = 0;
+  for (int i = 0; i < call->argument_count; ++i) {
+    const lt_strided* x = &call->arguments[i];
+    const int64_t count = lt_count(ws, x->shape, x->rank);
+    if (lt_is_packed(x)) continue;
+    char* packed = (char*)lt_allocate(ws, count * x->element);
+    lt_move(x, count, packed, 0);
+    memcpy(x->tensor, &packed, sizeof packed);
+  }
+  call->entry(ws, in + 1, out);
+  for (int i = 0; i < call->result_count; ++i) {
+    const lt_strided* y = &call->results[i];
+    const lt_operand* result = &call->attempt->results[i];
+    if (y->data) lt_fit(ws, call->attempt, y->number, y->rank, lt_sizes(result), y->shape);
+    copies |= y->data && !result->place;
+  }
+  for (int i = 0; copies && i < call->result_count; ++i) { /* what lies in an argument may be written over */
+    const lt_operand* result = &call->attempt->results[i];
+    const int64_t bytes = lt_count(ws, lt_sizes(result), result->rank) * result->element;
+    char* data = lt_elements(result);
+    for (int k = 0; k < call->argument_count; ++k) {
+      const lt_operand* x = &call->attempt->arguments[k];
+      if (!lt_overlap(data, bytes, lt_elements(x), lt_count(ws, lt_sizes(x), x->rank) * x->element)) continue;
+      void* copy = lt_allocate(ws, bytes);
+      memcpy(copy, data, (unsigned long)bytes);
+      memcpy(result->tensor, &copy, sizeof copy);
+      break;
+    }
+  }
+  for (int i = 0; i < call->result_count; ++i) {
+    const lt_strided* y = &call->results[i];
+    const lt_operand* result = &call->attempt->results[i];
+    const int64_t* dim = lt_sizes(result);
+    char* data = lt_elements(result);
+    if (y->data) {
+      if (!result->place) lt_move(y, lt_count(ws, dim, y->rank), data, 1);
+      continue;
+    }
+    const int rank = y->rank > 0 ? y->rank : 1;
+    int64_t size = 1;
+    int64_t* sizes = (int64_t*)(void*)((char*)y->given + sizeof data);
+    memcpy(y->given, &data, sizeof data);
+    for (int r = y->rank; r-- > 0; size *= dim[r]) {
+      sizes[r] = dim[r];
+      sizes[rank + r] = size;
+    }
+  }
 }
 )c"},
       {"getstack", prototypes, {}, R"c(unsigned long pthread_self(void);

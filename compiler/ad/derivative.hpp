@@ -21,60 +21,56 @@ auto sig(F f) {
 /// grad<mode::forward>(f) by forward mode, and so for every `mode`; grad<mode::taped, form::fast>(f) by its fast path. One
 /// argument gives its gradient, several a tuple in order; a gradient has the type of its argument. Error: a result that
 /// is not one floating scalar (use vjp or jvp).
-template <auto... O, detail::OverReps F>
+template <auto... O, class F>
+  requires detail::Takes<F, detail::TemplateArguments::positions_and_mode, O...>
 auto grad(F f, std::source_location l = std::source_location::current()) {
   return detail::Gradient<F, detail::GradOptions<O...>, false>(std::move(f), "grad_", here(l));
 }
-LANTERN_TAKES_ONE_FUNCTION(grad)
+LANTERN_TAKES_OPTIONS(grad, positions_and_mode)
 
 /// {f(x...), gradient} in one pass; arguments as for grad.
-template <auto... O, detail::OverReps F>
+template <auto... O, class F>
+  requires detail::Takes<F, detail::TemplateArguments::positions_and_mode, O...>
 auto value_and_grad(F f, std::source_location l = std::source_location::current()) {
   return detail::Gradient<F, detail::GradOptions<O...>, true>(std::move(f), "grad_", here(l));
 }
-LANTERN_TAKES_ONE_FUNCTION(value_and_grad)
+LANTERN_TAKES_OPTIONS(value_and_grad, positions_and_mode)
 
 /// vjp(f)(x..., ybar) = {y, xbar}: the product of a cotangent with the Jacobian, by reverse mode. ybar has the type
-/// of the result; xbar is the adjoint of the floating argument, or a tuple of those.
-template <detail::OverReps F>
+/// of the result; xbar is the adjoint of the floating argument, or a tuple of those. vjp<0, 2>(f): of those positions.
+template <auto... O, class F>
+  requires detail::Takes<F, detail::TemplateArguments::positions, O...>
 auto vjp(F f, std::source_location l = std::source_location::current()) {
-  return detail::VectorJacobian<F>(std::move(f), "vjp_", here(l));
+  return detail::VectorJacobian<F, detail::GradOptions<O...>>(std::move(f), "vjp_", here(l));
 }
-LANTERN_TAKES_ONE_FUNCTION(vjp)
+LANTERN_TAKES_OPTIONS(vjp, positions)
 
-/// jvp(f)(x..., dx...) = {y, dy}: the Jacobian times a tangent, by forward mode. One dx per floating argument.
-template <detail::OverReps F>
+/// jvp(f)(x..., dx...) = {y, dy}: the Jacobian times a tangent, by forward mode. One dx per floating argument;
+/// jvp<0, 2>(f)(x..., dx0, dx2): the others are constants.
+template <auto... O, class F>
+  requires detail::Takes<F, detail::TemplateArguments::positions, O...>
 auto jvp(F f, std::source_location l = std::source_location::current()) {
-  return detail::JacobianVector<F>(std::move(f), "jvp_", here(l));
+  return detail::JacobianVector<F, detail::GradOptions<O...>>(std::move(f), "jvp_", here(l));
 }
-LANTERN_TAKES_ONE_FUNCTION(jvp)
+LANTERN_TAKES_OPTIONS(jvp, positions)
 
-/// Neither has a mode to choose.
-template <mode M, class F>
-auto jvp(F, std::source_location = std::source_location::current()) {
-  static_assert(detail::dependent_false<F>, "jvp: expected no mode: it is forward mode; grad<mode>(f) takes one");
-}
-template <mode M, class F>
-auto vjp(F, std::source_location = std::source_location::current()) {
-  static_assert(detail::dependent_false<F>, "vjp: expected no mode: it is reverse mode; grad<mode>(f) takes one");
-}
-
-/// hvp(f)(x, v): the Hessian of a scalar function of one argument times v, by forward over reverse mode.
-template <detail::OverReps F>
+/// hvp(f)(x..., v...): the Hessian of a scalar function times v, by forward over reverse mode. One v per floating
+/// argument; the product has the types of those, and is a tuple of several. hvp<0, 2>(f)(x..., v0, v2): the Hessian by
+/// those positions.
+template <auto... O, class F>
+  requires detail::Takes<F, detail::TemplateArguments::positions, O...>
 auto hvp(F f, std::source_location l = std::source_location::current()) {
-  using Params = typename detail::FunctionTraits<F>::Params;
-  static_assert(std::tuple_size_v<Params> == 1, "hvp: expected a function of one argument (a product if need be)");
-  using X = std::tuple_element_t<0, Params>;
-  auto product = jvp(grad(std::move(f), l), l);
-  return [product](const X& x, const X& v) -> X { return std::get<1>(product(x, v)); };
+  auto product = jvp<O...>(grad<O...>(std::move(f), l), l);
+  return detail::HessianVector<decltype(product), F, detail::GradOptions<O...>>(std::move(product));
 }
-LANTERN_TAKES_ONE_FUNCTION(hvp)
+LANTERN_TAKES_OPTIONS(hvp, positions)
 
 /// hessian<mode::reverse>(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array, in one
 /// reverse pass that keeps second derivatives by live variables only.
 /// f computes with the elements of its argument, one by one. Staged, a function that calls itself, or a loop with a
 /// bound on memory, is one operation, whose second derivatives are those of forward over reverse mode.
-template <mode M, detail::OverReps F>
+template <mode M, class F>
+  requires detail::Takes<F, detail::TemplateArguments::positions_or_reverse, M>
 auto hessian(F f, std::source_location l = std::source_location::current()) {
   static_assert(M == mode::reverse,
                 "hessian<mode>: expected mode::reverse, one reverse pass; hessian(f) is by forward over reverse mode, "
@@ -84,22 +80,16 @@ auto hessian(F f, std::source_location l = std::source_location::current()) {
                 "hessian<mode::reverse>: expected a function of one array");
   return detail::ReverseHessian<F, std::tuple_element_t<0, Params>>(std::move(f), "hessian_", here(l));
 }
-LANTERN_TAKES_ONE_FUNCTION(hessian)
+LANTERN_TAKES_OPTIONS(hessian, positions_or_reverse)
 
 /// taylor<k>(f)(x..., dx...): the derivatives of order 0 to k of f(x + t dx) by t at t = 0, as an array of k + 1 results.
 /// One dx per floating argument. For a function of one scalar and dx = 1 they are f, f', f'', ...
-template <int order, detail::OverReps F>
+template <int order, class F>
+  requires detail::Takes<F, detail::TemplateArguments::order, order>
 auto taylor(F f, std::source_location l = std::source_location::current()) {
-  static_assert(order >= 0, "taylor: expected an order of 0 or more");
   return detail::Taylor<order, F>(std::move(f), "taylor_", here(l));
 }
-LANTERN_TAKES_ONE_FUNCTION(taylor)
-
-template <mode M, class F>
-auto taylor(F, std::source_location = std::source_location::current()) {
-  static_assert(detail::dependent_false<F>,
-                "taylor: expected an order, as taylor<2>(f), got a mode: the series is by forward mode");
-}
+LANTERN_TAKES_OPTIONS(taylor, order)
 
 /// The value, as a constant: no derivative passes through. Works component by component on a product.
 template <class P>

@@ -144,24 +144,22 @@ class Jacobian<F, Options, std::tuple<P...>> : public Derived<F> {
 /// one with fewer is chosen, or named: jacobian<mode::forward>(f), jacobian<mode::reverse>(f). Compiled code
 /// whose sizes are arguments holds both. Errors: results without floating numbers, or of another floating
 /// type than the arguments.
-template <auto... O, detail::OverReps F>
+template <auto... O, class F>
+  requires detail::Takes<F, detail::TemplateArguments::positions_and_mode, O...>
 auto jacobian(F f, std::source_location l = std::source_location::current()) {
   return detail::Jacobian<F, detail::JacobianOptions<O...>>(std::move(f), "jacobian_", here(l));
 }
-LANTERN_TAKES_ONE_FUNCTION(jacobian)
+LANTERN_TAKES_OPTIONS(jacobian, positions_and_mode)
 
 /// hessian(f)(x): the n-by-n matrix of second derivatives of a scalar function of one array, by forward over
 /// reverse mode, one pass per column. Of a tensor: its shape twice. Of several arguments, and of products:
 /// their blocks, as the Jacobian of the gradient has them: of a struct P: P<P<Rep<double>>>, h.a.b for d2f /
 /// da db. hessian<0, 2>(f): by those positions.
-template <detail::OverReps F>
+template <auto... positions, class F>
+  requires(detail::Takes<F, detail::TemplateArguments::positions_or_reverse, positions...> &&
+           (std::integral<decltype(positions)> && ...))
 auto hessian(F f, std::source_location l = std::source_location::current()) {
-  return jacobian<mode::forward>(grad(std::move(f), l), l);
-}
-template <auto position, auto... others, detail::OverReps F>
-  requires std::integral<decltype(position)>
-auto hessian(F f, std::source_location l = std::source_location::current()) {
-  return jacobian<mode::forward, position, others...>(grad<position, others...>(std::move(f), l), l);
+  return jacobian<mode::forward, positions...>(grad<positions...>(std::move(f), l), l);
 }
 
 }  // namespace lantern::core

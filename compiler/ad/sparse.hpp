@@ -36,7 +36,6 @@ template <std::size_t position, class F, class Params = typename FunctionTraits<
 class SparseJacobian;
 template <std::size_t position, class F, class... P>
 class SparseJacobian<position, F, std::tuple<P...>> {
-  static_assert(position < sizeof...(P), "sparse_jacobian: the argument position is out of range");
   using X = std::tuple_element_t<position, std::tuple<P...>>;
   using Y = typename FunctionTraits<F>::Result;
   template <class V>
@@ -116,18 +115,20 @@ class SparseJacobian<position, F, std::tuple<P...>> {
 ///
 /// Errors: an argument of another size than the sparsity's.
 /// Source: Griewank, Walther, "Evaluating Derivatives", 2nd edition, 2008, chapter 8.
-template <std::size_t position = 0, detail::OverReps F>
+template <std::size_t position = 0, class F>
+  requires detail::Takes<F, detail::TemplateArguments::position, position>
 auto sparse_jacobian(F f, std::source_location l = std::source_location::current()) {
   return detail::SparseJacobian<position, F>(std::move(f), l);
 }
-LANTERN_TAKES_ONE_FUNCTION(sparse_jacobian)
+LANTERN_TAKES_OPTIONS(sparse_jacobian, position)
 
 /// The entries of the Hessian of f, a scalar function, by argument number `position`, an array, with a
 /// sparsity from hessian_sparsity: forward over reverse mode.
-template <std::size_t position = 0, detail::OverReps F>
+template <std::size_t position = 0, class F>
+  requires detail::Takes<F, detail::TemplateArguments::position, position>
 auto sparse_hessian(F f, std::source_location l = std::source_location::current()) {
   return sparse_jacobian<position>(grad<position>(std::move(f), l), l);
 }
-LANTERN_TAKES_ONE_FUNCTION(sparse_hessian)
+LANTERN_TAKES_OPTIONS(sparse_hessian, position)
 
 }  // namespace lantern::core

@@ -42,22 +42,32 @@ template <class F>
   requires requires { &F::operator(); }
 struct FunctionTraits<F> : CallTraits<decltype(&F::operator())> {};
 
-/// A function whose parameters are seen and are no plain numbers of C++.
+/// Numbers of C++, pointers, and rows of numbers.
+template <class P>
+concept PlainNumbers =
+    std::is_pointer_v<P> || std::is_arithmetic_v<P> ||
+    (requires(const P& p) { std::data(p), std::size(p); } && requires { requires std::is_arithmetic_v<typename P::value_type>; });
 template <class P>
 inline constexpr bool plain_parameter = false;
 template <class... P>
-inline constexpr bool plain_parameter<std::tuple<P...>> = (std::is_arithmetic_v<P> || ...);
+inline constexpr bool plain_parameter<std::tuple<P...>> = (PlainNumbers<P> || ...);
+/// A function whose parameters are seen and are no plain numbers of C++, and that has a result.
 template <class F>
-concept OverReps = FunctionTraits<F>::known && !plain_parameter<typename FunctionTraits<F>::Params>;
+concept OverReps = FunctionTraits<F>::known && !plain_parameter<typename FunctionTraits<F>::Params> &&
+                   !std::is_void_v<typename FunctionTraits<F>::Result>;
 
 /// Why a callable is no function over Reps.
 template <class F>
 struct WhyNotOverReps {
   constexpr void operator()(Draft& draft) const {
-    if constexpr (!FunctionTraits<F>::known) {
+    if constexpr (RepType<F> || std::is_arithmetic_v<F>) {
+      draft << "expected a function, got its value: write f for f(x)";
+    } else if constexpr (!FunctionTraits<F>::known) {
       draft << "the signature of this callable cannot be seen (a generic lambda?): write sig<double(double)>(f)";
+    } else if constexpr (std::is_void_v<typename FunctionTraits<F>::Result>) {
+      draft << "the function returns nothing: a function over Reps returns what it computes; several values as a "
+               "std::tuple";
     } else {
-      draft << "write the function over Reps, for example Rep<double> f(Rep<double> x): ";
       write_plain(draft, std::type_identity<typename FunctionTraits<F>::Params>());
       draft << ", which has a value only when the program runs";
     }
@@ -69,9 +79,10 @@ struct WhyNotOverReps {
     std::size_t number = 0, found = 0;
     const auto see = [&]<class Q>(std::type_identity<Q>) {
       ++number;
-      if (!std::is_arithmetic_v<Q> || found != 0) return;
+      if (!PlainNumbers<Q> || found != 0) return;
       found = number;
-      draft << "parameter " << number << " is a ";
+      draft << "write the function over Reps, for example Rep<double> f(Rep<"
+            << (std::is_arithmetic_v<Q> ? "double" : "Array<double>") << "> x): parameter " << number << " is a ";
       write_name<Q>(draft);
     };
     (see(std::type_identity<P>()), ...);
@@ -80,15 +91,36 @@ struct WhyNotOverReps {
 
 /// Says why `name` does not take what it is given: a callable that is no function over Reps, with further parameters
 /// of these types, or the name of several functions or of a template.
-#define LANTERN_TAKES_ONE_FUNCTION(name, ...)                                                                             \
+#define LANTERN_TAKES_FUNCTION_OVER_REPS(name, ...)                                                                  \
   template <auto... O, class F,                                                                                      \
             ::lantern::core::Text what = detail::text_if<!detail::OverReps<F>>(detail::WhyNotOverReps<F>())>         \
     requires(!detail::OverReps<F>)                                                                                   \
   Told<what> name(F __VA_OPT__(, ) __VA_ARGS__) LANTERN_DELETED;                                                     \
+  template <auto... O, detail::OverReps F, class First, class... More>                                               \
+  Told<#name ": expected a function, and not its arguments, which follow in parentheses of their own: " #name        \
+             "(f)(x)">                                                                                               \
+  name(F, const First&, const More&...) LANTERN_DELETED;                                                              \
   template <auto... O>                                                                                               \
   Told<"write ::f if Lantern has an f, too, f<Rep<double>> if f is a template, or a lambda that calls "    \
        "the one you mean, [](Rep<double> x) { return f(x); }: several functions have this name, or it is a template"> \
   name(...) LANTERN_DELETED;
+/// The same for a name that takes nothing between < and >.
+#define LANTERN_TAKES_ONE_FUNCTION(name, ...)                                                                     \
+  template <auto first, auto... O, detail::OverReps F>                                                            \
+  Told<#name ": expected nothing between < and >, only a function between ( and )"> name(F __VA_OPT__(, ) __VA_ARGS__) \
+      LANTERN_DELETED;                                                                                            \
+  LANTERN_TAKES_FUNCTION_OVER_REPS(name __VA_OPT__(, ) __VA_ARGS__)
+/// The same for one that takes what `options`, a TemplateArguments, says.
+#define LANTERN_TAKES_OPTIONS(name, options)                                                                         \
+  template <auto... O, detail::OverReps F,                                                                           \
+            ::lantern::core::Text what =                                                                             \
+                detail::text_if<detail::OverReps<F> && !detail::Takes<F, detail::TemplateArguments::options, O...>>( \
+                    detail::WhyNotTaken<#name, F, detail::TemplateArguments::options, O...>())>                      \
+    requires(!detail::Takes<F, detail::TemplateArguments::options, O...>)                                            \
+  Told<what> name(F) LANTERN_DELETED;                                                                                \
+  template <class T, class... Ts, detail::OverReps F>                                                                \
+  Told<detail::text_of(detail::TypeNotTaken<#name, detail::TemplateArguments::options>())> name(F) LANTERN_DELETED;  \
+  LANTERN_TAKES_FUNCTION_OVER_REPS(name)
 
 template <class T>
 using IsFloating = std::is_floating_point<typename Traits<T>::element>;
@@ -155,19 +187,167 @@ template <auto... O>
 struct GradOptions {
   static constexpr mode selected = option(mode::reverse, O...);
   static constexpr form how = option(default_form(selected), O...);
-  static_assert((std::size_t{0} + ... + (std::same_as<decltype(O), mode> ? 1 : 0)) <= 1,
-                "a derivative is taken by one mode; nest them: grad<mode::taped>(grad<mode::forward>(f))");
   static constexpr std::size_t positions = (std::size_t{0} + ... + (std::is_integral_v<decltype(O)> ? 1 : 0));
   static constexpr bool selects(std::size_t i, bool floating) {
     return positions == 0 ? floating
                           : ((std::is_integral_v<decltype(O)> && static_cast<std::size_t>(O) == i) || ...);
   }
-  static constexpr bool in_range(std::size_t arguments) {
-    return ((!std::is_integral_v<decltype(O)> || static_cast<std::size_t>(O) < arguments) && ...);
-  }
 };
 /// Every floating argument is selected.
 using AllFloating = GradOptions<>;
+
+/// What a derivative's name takes between < and >.
+enum class TemplateArguments {
+  positions,                     ///< of arguments with floating-point numbers
+  positions_and_mode,            ///< those, a mode and a form
+  positions_of_any_arguments,    ///< of any arguments
+  position,                      ///< of one argument
+  positions_or_reverse,          ///< positions, or mode::reverse alone
+  order                          ///< a number of derivatives
+};
+
+/// What belongs between < and > of `name`.
+template <Text name, TemplateArguments kind, class Draft>
+constexpr void write_expected(Draft& draft) {
+  draft << name.data << ": expected ";
+  switch (kind) {
+    case TemplateArguments::positions:
+      draft << "positions of arguments, as " << name.data << "<0, 2>(f)";
+      break;
+    case TemplateArguments::positions_and_mode:
+      draft << "positions of arguments, a mode or both, as " << name.data << "<mode::forward, 0>(f)";
+      break;
+    case TemplateArguments::positions_of_any_arguments:
+      draft << "positions of arguments, as " << name.data << "<0, 2>(f)";
+      break;
+    case TemplateArguments::position: draft << "the position of one argument, as " << name.data << "<1>(f)"; break;
+    case TemplateArguments::positions_or_reverse:
+      draft << "positions of arguments or mode::reverse, as " << name.data << "<0, 2>(f)";
+      break;
+    case TemplateArguments::order: draft << "an order, as " << name.data << "<2>(f)"; break;
+  }
+}
+
+/// Says what is wrong with the template arguments O of `name` for a function; nothing where they are right.
+template <Text name, class F, TemplateArguments kind, auto... O>
+struct WhyNotTaken {
+  template <class Draft>
+  constexpr void operator()(Draft& draft) const {
+    see(draft, std::type_identity<typename FunctionTraits<F>::Params>());
+  }
+
+ private:
+  template <class T>
+  static constexpr bool is_number = std::is_integral_v<T> && !std::same_as<T, bool>;
+  static constexpr bool with_mode =
+      kind == TemplateArguments::positions_and_mode || kind == TemplateArguments::positions_or_reverse;
+  static constexpr std::size_t modes = (std::size_t{0} + ... + (std::same_as<decltype(O), mode> ? 1 : 0));
+  static constexpr bool strange =
+      ((!is_number<decltype(O)> && !(with_mode && std::same_as<decltype(O), mode>) &&
+        !(kind == TemplateArguments::positions_and_mode && std::same_as<decltype(O), form>)) ||
+       ...);
+
+  template <class Draft, class... P>
+  static constexpr void see(Draft& draft, std::type_identity<std::tuple<P...>>) {
+    if constexpr (strange) {
+      write_expected<name, kind>(draft);
+      write_first(draft);
+    } else if constexpr (kind == TemplateArguments::order) {
+      if constexpr (sizeof...(O) != 1) write_expected<name, kind>(draft);
+      else if (((O < 0) || ...)) draft << name.data << ": expected an order of 0 or more";
+    } else if constexpr (kind == TemplateArguments::position && sizeof...(O) > 1) {
+      write_expected<name, kind>(draft);
+    } else if constexpr (modes > 1) {
+      draft << "a derivative is taken by one mode; nest them: grad<mode::taped>(grad<mode::forward>(f))";
+    } else if constexpr (kind == TemplateArguments::positions_or_reverse && modes == 1 && sizeof...(O) > 1) {
+      draft << name.data << ": expected positions or mode::reverse, which is of the one argument, got both";
+    } else if constexpr (kind == TemplateArguments::position && sizeof...(O) == 0) {
+      see_positions<P...>(draft, 0);
+    } else {
+      see_positions<P...>(draft, O...);
+    }
+  }
+  template <class P>
+  static constexpr bool may_be_selected() {
+    if constexpr (kind == TemplateArguments::positions_of_any_arguments) return true;
+    else return HasFloat<P>::value;
+  }
+  template <class... P, class Draft, class... Options>
+  static constexpr void see_positions(Draft& draft, Options... options) {
+    constexpr std::size_t n = sizeof...(P);
+    const std::array<bool, n + 1> selectable{may_be_selected<P>()...};
+    std::array<bool, n + 1> met{};
+    bool wrong = false, any = false;
+    [[maybe_unused]] const auto one = [&](auto o) {
+      if constexpr (is_number<decltype(o)>) {
+        any = true;
+        if (wrong) return;
+        wrong = true;
+        const auto at = static_cast<std::size_t>(o);
+        if (static_cast<std::int64_t>(o) < 0)
+          draft << name.data << ": expected the position of an argument, the first is 0, got a negative number";
+        else if (at >= n)
+          draft << name.data << ": position " << at << " is out of range: the function has " << n
+                << (n == 1 ? " argument" : " arguments") << ", the first is 0";
+        else if (met[at])
+          draft << name.data << ": position " << at << " is given twice";
+        else if (!selectable[at])
+          draft << name.data << ": the argument at position " << at
+                << " has no floating-point number: there is no derivative by it";
+        else
+          wrong = false, met[at] = true;
+      }
+    };
+    (one(options), ...);
+    if (any || kind == TemplateArguments::positions_of_any_arguments) return;
+    for (const bool s : selectable) any = any || s;
+    if (!any) draft << name.data << ": no floating-point argument to differentiate with respect to";
+  }
+  template <class Draft>
+  static constexpr void write_first(Draft& draft) {
+    bool written = false;
+    const auto one = [&]<class T>(T) {
+      if (written || is_number<T>) return;
+      written = true;
+      draft << ", got ";
+      if constexpr (std::same_as<T, mode>) {
+        draft << "a mode" << (kind == TemplateArguments::positions ? "; grad<mode>(f) takes one" : "");
+      } else if constexpr (requires(Draft d) { write_name<T>(d); }) {
+        draft << "a ";
+        write_name<T>(draft);
+      }
+    };
+    (one(O), ...);
+  }
+
+};
+/// The same for a type.
+template <Text name, TemplateArguments kind>
+struct TypeNotTaken {
+  constexpr void operator()(Draft& draft) const {
+    write_expected<name, kind>(draft);
+    draft << ", got a type";
+  }
+};
+
+/// Whether something is written.
+struct Silence {
+  bool broken = false;
+  template <class T>
+  constexpr Silence& operator<<(const T&) {
+    broken = true;
+    return *this;
+  }
+};
+template <class F, TemplateArguments kind, auto... O>
+constexpr bool takes() {
+  Silence silence;
+  WhyNotTaken<"", F, kind, O...>()(silence);
+  return !silence.broken;
+}
+/// A function over Reps with template arguments that are right for it.
+template <class F, TemplateArguments kind, auto... O>
+concept Takes = OverReps<F> && takes<F, kind, O...>();
 
 /// The tuple of f(p) for the selected arguments, in order.
 template <class Options, class... P, class F>
@@ -205,7 +385,6 @@ template <class Options, class... P>
 struct Selected<Options, std::tuple<P...>> {
   using tuple = selected_t<Options, std::tuple<P...>>;
   static constexpr std::size_t count = std::tuple_size_v<tuple>;
-  static_assert(Options::in_range(sizeof...(P)), "grad: an argument position is out of range");
   static_assert(count > 0, "grad: no floating-point argument to differentiate with respect to");
   template <class T>
   struct One {
@@ -300,36 +479,37 @@ class Gradient<F, Options, with_value, std::tuple<P...>> : public Derived<F> {
   }
 };
 
-template <class F, class Params = typename FunctionTraits<F>::Params>
+template <class F, class Options, class Params = typename FunctionTraits<F>::Params>
 class VectorJacobian;
-template <class F, class... P>
-class VectorJacobian<F, std::tuple<P...>> : public Derived<F> {
+template <class F, class Options, class... P>
+class VectorJacobian<F, Options, std::tuple<P...>> : public Derived<F> {
   using Value = typename FunctionTraits<F>::Result;
-  using Derivative = typename Selected<AllFloating, std::tuple<P...>>::type;
+  using Derivative = typename Selected<Options, std::tuple<P...>>::type;
 
  public:
   using Derived<F>::Derived;
   std::tuple<Value, Derivative> operator()(const P&... p, const Value& ybar) const {
-    const ActiveArguments<AllFloating, P...> in(p...);
+    const ActiveArguments<Options, P...> in(p...);
     Structure<Value> value;
     const Datums out = ad::vjp(program_of(this->f_, in.args, value), in.data, in.active, floating_data(ybar), true,
                                this->loc_);
     std::span<const Datum> view(out);
     Value result = rebuild(*value, view);
-    return {std::move(result), gradient_result<AllFloating>(in.args, view)};
+    return {std::move(result), gradient_result<Options>(in.args, view)};
   }
 };
 
-template <class F, class Params = typename FunctionTraits<F>::Params, class Tangents = tangents_t<Params>>
+template <class F, class Options, class Params = typename FunctionTraits<F>::Params,
+          class Tangents = selected_t<Options, Params>>
 class JacobianVector;
-template <class F, class... P, class... T>
-class JacobianVector<F, std::tuple<P...>, std::tuple<T...>> : public Derived<F> {
+template <class F, class Options, class... P, class... T>
+class JacobianVector<F, Options, std::tuple<P...>, std::tuple<T...>> : public Derived<F> {
   using Value = typename FunctionTraits<F>::Result;
 
  public:
   using Derived<F>::Derived;
   std::tuple<Value, Value> operator()(const P&... p, const T&... dp) const {
-    const ActiveArguments<AllFloating, P...> in(p...);
+    const ActiveArguments<Options, P...> in(p...);
     Structure<Value> value;
     const Datums out =
         ad::jvp(program_of(this->f_, in.args, value), in.data, in.active, floating_data(dp...), this->loc_);
@@ -337,6 +517,22 @@ class JacobianVector<F, std::tuple<P...>, std::tuple<T...>> : public Derived<F> 
     const Value result = rebuild(*value, view);
     return {result, shaped_like(result, view)};
   }
+};
+
+/// The directional derivative of a gradient, `product`.
+template <class Product, class F, class Options, class Params = typename FunctionTraits<F>::Params,
+          class Tangents = selected_t<Options, Params>>
+class HessianVector;
+template <class Product, class F, class Options, class... P, class... T>
+class HessianVector<Product, F, Options, std::tuple<P...>, std::tuple<T...>> {
+ public:
+  explicit HessianVector(Product product) : product_(std::move(product)) {}
+  typename Selected<Options, std::tuple<P...>>::type operator()(const P&... p, const T&... v) const {
+    return std::get<1>(product_(p..., v...));
+  }
+
+ private:
+  Product product_;
 };
 
 template <int order, class F, class Params = typename FunctionTraits<F>::Params, class Tangents = tangents_t<Params>>

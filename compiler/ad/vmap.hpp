@@ -64,7 +64,6 @@ class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> : publ
   using Result = batch_t<Value>;
   template <std::size_t K>
   static constexpr bool maps = Options::selects(K, true);
-  static_assert(Options::in_range(sizeof...(P)), "vmap: an argument position is out of range");
   static_assert((maps<I> || ...), "vmap: expected a function with an argument to map over");
   template <std::size_t K, class Q>
   using Given = typename std::conditional_t<maps<K>, Mapped<Q, Batched>, std::type_identity<Q>>::type;
@@ -106,12 +105,13 @@ class Vectorised<Options, F, std::tuple<P...>, std::index_sequence<I...>> : publ
 ///
 /// Errors: arguments of different numbers of examples; results of different sizes; no example, eagerly, where
 /// f gives tensors of unknown rank.
-template <auto... O, detail::OverReps F>
+template <auto... O, class F>
+  requires detail::Takes<F, detail::TemplateArguments::positions_of_any_arguments, O...>
 auto vmap(F f, std::source_location l = std::source_location::current()) {
   using Params = typename detail::FunctionTraits<F>::Params;
   return detail::Vectorised<detail::GradOptions<O...>, F, Params,
                             std::make_index_sequence<std::tuple_size_v<Params>>>(std::move(f), "vmap_", here(l));
 }
-LANTERN_TAKES_ONE_FUNCTION(vmap)
+LANTERN_TAKES_OPTIONS(vmap, positions_of_any_arguments)
 
 }  // namespace lantern::core

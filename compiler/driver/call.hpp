@@ -220,6 +220,10 @@ struct WrongCall {
   }
 };
 
+/// What owns or refers to a tensor's elements and is a target as a view of them is: ViewOf<Out>::of(out).
+template <class Target>
+struct ViewOf {};
+
 /// The results of a function, one by one. Each has a target.
 template <class R>
 using parts_of = std::conditional_t<TupleType<R>, R, std::tuple<R>>;
@@ -232,7 +236,9 @@ constexpr bool is_target() {
       return requires(Out& out) {
         { out.data() } -> std::convertible_to<typename Traits<T>::element*>;
         out.size();
-      } || std::convertible_to<Out&, TensorView<typename Traits<T>::element>>;
+      } || std::convertible_to<Out&, TensorView<typename Traits<T>::element>> || requires(Out& out) {
+        { ViewOf<std::remove_const_t<Out>>::of(out) } -> std::same_as<TensorView<typename Traits<T>::element>>;
+      };
     else
       return std::assignable_from<std::remove_cvref_t<Out>&, T>;
   } else {

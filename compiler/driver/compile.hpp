@@ -216,9 +216,6 @@ struct Entry {
   const std::vector<ir::Type>* results;
 };
 
-/// What owns a tensor's elements is a target as a view of them is.
-template <class Target>
-struct ViewOf {};
 template <class T>
 struct ViewOf<TensorValue<T>> {
   static TensorView<T> of(TensorValue<T>& value) { return value; }
@@ -292,8 +289,8 @@ class Callable<Self, R, std::tuple<P...>> : public TypedCalls<Self, R, std::tupl
     const auto for_each_target = [&](auto&& f) {  // f(i, type, target) for the i-th number, array or tensor
       std::size_t i = 0;
       const auto with_number = [&]<class Target>(auto type, Target& out) {
-        if constexpr (requires { ViewOf<Target>::of(out); }) {
-          auto view = ViewOf<Target>::of(out);
+        if constexpr (requires { ViewOf<std::remove_const_t<Target>>::of(out); }) {
+          auto view = ViewOf<std::remove_const_t<Target>>::of(out);
           f(i++, type, view);
         } else {
           f(i++, type, out);

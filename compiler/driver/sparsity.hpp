@@ -27,7 +27,6 @@ template <bool symmetric, std::size_t position, class F, class Params = typename
 class SparsityOfProgram;
 template <bool symmetric, std::size_t position, class F, class... P>
 class SparsityOfProgram<symmetric, position, F, std::tuple<P...>> {
-  static_assert(position < sizeof...(P), "sparsity: the argument position is out of range");
 
  public:
   SparsityOfProgram(F f, Location loc) : f_(std::move(f)), loc_(loc) {}
@@ -58,19 +57,21 @@ class SparsityOfProgram<symmetric, position, F, std::tuple<P...>> {
 /// branches and iterations it takes there (ad::dependences), so a program that branches differently elsewhere has
 /// another. Forward and reverse passes are mixed where that takes fewer: an arrow of n rows takes 3 passes.
 /// Errors: an argument or a result that is not an array of floating numbers.
-template <std::size_t position = 0, detail::OverReps F>
+template <std::size_t position = 0, class F>
+  requires detail::Takes<F, detail::TemplateArguments::position, position>
 auto jacobian_sparsity(F f, std::source_location l = std::source_location::current()) {
   return detail::SparsityOfProgram<false, position, F>(std::move(f), here(l));
 }
-LANTERN_TAKES_ONE_FUNCTION(jacobian_sparsity)
+LANTERN_TAKES_OPTIONS(jacobian_sparsity, position)
 
 /// The sparsity of the Hessian of f, a scalar function: that of its gradient's Jacobian, coloured as a
 /// symmetric matrix.
-template <std::size_t position = 0, detail::OverReps F>
+template <std::size_t position = 0, class F>
+  requires detail::Takes<F, detail::TemplateArguments::position, position>
 auto hessian_sparsity(F f, std::source_location l = std::source_location::current()) {
   auto g = grad<position>(std::move(f), l);
   return detail::SparsityOfProgram<true, position, decltype(g)>(std::move(g), here(l));
 }
-LANTERN_TAKES_ONE_FUNCTION(hessian_sparsity)
+LANTERN_TAKES_OPTIONS(hessian_sparsity, position)
 
 }  // namespace lantern::core

@@ -137,7 +137,7 @@ requires(detail::IsProblem<P>::value) auto augmented_lagrangian(const P& problem
         const detail::AugmentedLagrangian<E> method(conditions, chosen, core::ad::slice(in, 1, in.size()));
         return method.search(detail::Vector<E>(in[0]));
       },
-      problem, core::Datums{}, core::here(options.place), core::detail::convert<Start>(x0),
+      nullptr, problem, core::Datums{}, core::here(options.place), core::detail::convert<Start>(x0),
       core::detail::convert<core::detail::lifted_t<A>>(a)...);
 }
 LANTERN_SOLVER_WITHOUT_OPTIONS(augmented_lagrangian, AugmentedLagrangianOptions)

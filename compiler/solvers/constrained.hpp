@@ -272,8 +272,12 @@ Conditions<E> problem_conditions(const std::string& solver, const P& problem, st
 template <FloatElement E>
 using ConstrainedSolver = std::function<Datums(const Conditions<E>&, const Datums& in)>;
 
+/// The w with J w = b or J^T w = b of the conditions' Jacobian J by all of z, at (z, arguments...); null: J is dense.
+template <FloatElement E>
+using ConditionsSolver = Vector<E> (*)(const Conditions<E>&, const Vector<E>& b, const Datums& at, bool transposed);
+
 template <FloatElement E, class P, class X, class... A>
-auto constrained(const std::string& name, const ConstrainedSolver<E>& solver, const P& problem,
+auto constrained(const std::string& name, const ConstrainedSolver<E>& solver, ConditionsSolver<E> inverse, const P& problem,
                  const Datums& pattern, const Location& loc, const X& x0, const A&... a) {
   require_unknown(name, x0.datum(), loc);
   const Conditions<E> conditions = problem_conditions<E>(name, problem, pattern.size(), loc, x0, a...);
@@ -305,8 +309,16 @@ auto constrained(const std::string& name, const ConstrainedSolver<E>& solver, co
 
   const Program run{name + "_" + conditions.name(),
                     [conditions, solver](const Datums& in) { return solver(conditions, in); }};
-  const Datums found =
-      solved_by(name, run, conditions.residual(), {start.datum()}, arguments, Equations::dense, loc);
+  const Program residual = conditions.residual();
+  const JacobianSolver equations =
+      inverse == nullptr ? dense_equations(residual, loc)
+                         : solved_with<E>(
+                               residual,
+                               [conditions, inverse](const Vector<E>& b, const Datums& at, bool transposed) {
+                                 return inverse(conditions, b, at, transposed);
+                               },
+                               false, name, loc);
+  const Datums found = solved_by(name, run, residual, {start.datum()}, arguments, equations, loc);
   const Kkt<E> z = conditions.parts(Vector<E>(found[0]), arguments, conditions.has_limits());
   return Optimum<X, Number<E>, Rep<core::Array<E>>>{from_vector<X, E>(z.x),
                                                     conditions.value(z.x, arguments),

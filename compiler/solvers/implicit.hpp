@@ -15,47 +15,57 @@
 
 namespace lantern::solvers::detail {
 
-/// How the equations of the derivative are solved.
-enum class Equations {
-  dense,     ///< the Jacobian dr/dx and its LU factors
-  symmetric  ///< dr/dx is symmetric and positive definite: conjugate gradients, by its products with vectors
-};
+/// The w with (dr/dx) w = b or, transposed, (dr/dx)^T w = b, at (x, arguments...).
+using JacobianSolver = std::function<Datum(const Datum& b, const Datums& at, bool transposed)>;
 
-/// The w with A(at) w = b, where apply(w, at...) = A(at) w is linear in w, symmetric and positive definite,
-/// by conjugate gradients: Hestenes & Stiefel 1952; Nocedal & Wright, "Numerical Optimization", 2nd edition
-/// 2006, algorithm 5.2.
+/// A JacobianSolver from a method that is not differentiated itself: its derivative is that of the equations, and needs their
+/// products with vectors and further solutions alone. `symmetric`: dr/dx is.
 template <FloatElement E>
-class SymmetricSolve : public std::enable_shared_from_this<SymmetricSolve<E>> {
+class JacobianSolve : public std::enable_shared_from_this<JacobianSolve<E>> {
  public:
-  SymmetricSolve(Program apply, std::string what, Location loc)
-      : apply_(std::move(apply)), what_(std::move(what)), loc_(std::move(loc)) {}
+  using Method = std::function<Vector<E>(const Vector<E>& b, const Datums& at, bool transposed)>;
+  JacobianSolve(Program residual, Method method, bool symmetric, std::string what, Location loc)
+      : residual_(std::move(residual)),
+        method_(std::move(method)),
+        symmetric_(symmetric),
+        what_(std::move(what)),
+        loc_(std::move(loc)) {}
 
-  Datum operator()(const Datum& b, const Datums& at) const {
+  Datum operator()(const Datum& b, const Datums& at, bool transposed) const {
     const auto rule = std::make_shared<core::ad::Rule>();
-    rule->name = "solve_" + apply_.name;
+    rule->name = "solve_" + residual_.name;
     rule->what = what_;
     const auto self = this->shared_from_this();
-    rule->primal = [self](const Datums& in) {
-      return Datums{self->iterate(Vector<E>(in[0]), core::ad::slice(in, 1, in.size())).datum()};
+    const bool across = transposed && !symmetric_;
+    rule->primal = [self, across](const Datums& in) {
+      return Datums{self->method_(Vector<E>(in[0]), core::ad::slice(in, 1, in.size()), across).datum()};
     };
-    rule->backward = [self](const Datums& residuals, const Datums& cotangents) {
+    rule->backward = [self, across](const Datums& residuals, const Datums& cotangents) {
       const auto [at_w, at_now] = self->parts(residuals);
-      const Datum v = (*self)(cotangents[0], at_now);
+      const Datum v = (*self)(cotangents[0], at_now, !across);
       const Active active = rest_of(at_w);
       if (!any(active)) return Datums{v};
-      return core::ad::joined(
-          Datums{v},
-          core::ad::vjp(self->apply_, at_w, active, {op(Opcode::neg_, {v}, self->loc_)}, false, self->loc_));
+      const Datum w = op(Opcode::neg_, {v}, self->loc_);
+      return core::ad::joined(Datums{v}, core::ad::vjp(self->product(across), at_w, active, {w}, false, self->loc_));
     };
-    rule->linear = [self](const Datums& residuals, const Datums& tangents) {
+    rule->linear = [self, across](const Datums& residuals, const Datums& tangents) {
       const auto [at_w, at_now] = self->parts(residuals);
       const Active active = rest_of(at_w);
-      if (!any(active)) return Datums{(*self)(tangents[0], at_now)};
-      const Datum change = core::ad::jvp(self->apply_, at_w, active,
+      if (!any(active)) return Datums{(*self)(tangents[0], at_now, across)};
+      const Datum change = core::ad::jvp(self->product(across), at_w, active,
                                          core::ad::slice(tangents, 1, tangents.size()), self->loc_)[1];
-      return Datums{(*self)(op(Opcode::sub_, {tangents[0], change}, self->loc_), at_now)};
+      return Datums{(*self)(op(Opcode::sub_, {tangents[0], change}, self->loc_), at_now, across)};
     };
     return core::ad::call_with_rule(rule, with_unknown(b, at), loc_)[0];
+  }
+
+  /// (w, x, arguments...) -> (dr/dx) w, or transposed.
+  Program product(bool transposed) const {
+    return {residual_.name, [r = residual_, transposed, loc = loc_](const Datums& in) {
+              const Datums now = core::ad::slice(in, 1, in.size());
+              if (transposed) return core::ad::vjp(r, now, first_of(now), {in[0]}, false, loc);
+              return Datums{core::ad::jvp(r, now, first_of(now), {in[0]}, loc)[1]};
+            }};
   }
 
  private:
@@ -64,41 +74,75 @@ class SymmetricSolve : public std::enable_shared_from_this<SymmetricSolve<E>> {
     Datums at = core::ad::slice(residuals, 1, residuals.size() - 1);
     return {with_unknown(residuals.back(), at), at};
   }
-  Vector<E> iterate(const Vector<E>& b, const Datums& at) const {
-    const Number<E> least = rounding<E> * rounding<E> * dot(b, b);
-    const auto [w, r, p, rr, k] = WHILE(
-        std::tuple(zeros_like(b), b, b, dot(b, b), Count(0)),
-        [&](const Vector<E>&, const Vector<E>&, const Vector<E>&, const Number<E>& square,
-            const Count& iterations) { return both(square > least, iterations < 10 * b.dim(0)); },
-        [&](const Vector<E>& x, const Vector<E>& residual, const Vector<E>& direction,
-            const Number<E>& square, const Count& iterations) {
-          const Vector<E> image(apply_.run(with_unknown(direction.datum(), at))[0]);
-          const Number<E> step = square / dot(direction, image);
-          const Vector<E> next = residual - step * image;
-          const Number<E> next_square = dot(next, next);
-          return std::tuple(x + step * direction, next, next + next_square / square * direction, next_square,
-                            iterations + 1);
-        });
-    return w;
-  }
 
-  Program apply_;
+  Program residual_;
+  Method method_;
+  bool symmetric_;
   std::string what_;
   Location loc_;
 };
+template <FloatElement E>
+JacobianSolver solved_with(Program residual, typename JacobianSolve<E>::Method method, bool symmetric, std::string what,
+                           Location loc) {
+  return [solve = std::make_shared<const JacobianSolve<E>>(std::move(residual), std::move(method), symmetric, std::move(what),
+                                                           std::move(loc))](const Datum& b, const Datums& at, bool transposed) {
+    return (*solve)(b, at, transposed);
+  };
+}
+
+/// The w with A w = b by conjugate gradients, where product(w, at...) = A w, and A is symmetric and positive definite:
+/// Hestenes & Stiefel 1952; Nocedal & Wright, "Numerical Optimization", 2nd edition 2006, algorithm 5.2.
+template <FloatElement E>
+Vector<E> conjugate_gradients(const Program& product, const Vector<E>& b, const Datums& at) {
+  const Number<E> least = rounding<E> * rounding<E> * dot(b, b);
+  const auto [w, r, p, rr, k] = WHILE(
+      std::tuple(zeros_like(b), b, b, dot(b, b), Count(0)),
+      [&](const Vector<E>&, const Vector<E>&, const Vector<E>&, const Number<E>& square, const Count& iterations) {
+        return both(square > least, iterations < 10 * b.dim(0));
+      },
+      [&](const Vector<E>& x, const Vector<E>& residual, const Vector<E>& direction, const Number<E>& square,
+          const Count& iterations) {
+        const Vector<E> image(product.run(with_unknown(direction.datum(), at))[0]);
+        const Number<E> step = square / dot(direction, image);
+        const Vector<E> next = residual - step * image;
+        const Number<E> next_square = dot(next, next);
+        return std::tuple(x + step * direction, next, next + next_square / square * direction, next_square, iterations + 1);
+      });
+  return w;
+}
+
+/// By the Jacobian dr/dx and its LU factors.
+inline JacobianSolver dense_equations(Program residual, Location loc) {
+  return [r = std::move(residual), loc = std::move(loc)](const Datum& b, const Datums& at, bool transposed) {
+    const Datum j = jacobian_of(r, at, loc);
+    return divided(b, transposed && j.type().is_tensor() ? core::perform({Opcode::transpose_, 0, loc}, {j}) : j, loc);
+  };
+}
+/// By conjugate gradients: dr/dx is symmetric and positive definite.
+inline JacobianSolver symmetric_equations(Program residual, std::string what, Location loc) {
+  return [=](const Datum& b, const Datums& at, bool transposed) {
+    const auto by = [&]<FloatElement E>(E) {
+      const Program product = JacobianSolve<E>(residual, nullptr, true, what, loc).product(false);
+      return solved_with<E>(
+          residual, [product](const Vector<E>& c, const Datums& here, bool) { return conjugate_gradients<E>(product, c, here); },
+          true, what, loc)(b, at, transposed);
+    };
+    if (!b.type().is_tensor()) return dense_equations(residual, loc)(b, at, transposed);
+    return b.type().element() == ir::Kind::f32 ? by(float()) : by(double());
+  };
+}
 
 /// A solver with the derivative of what it solves.
 class Implicit : public std::enable_shared_from_this<Implicit> {
  public:
   /// solver(starts..., arguments...) = (x, more...), where nothing of `more` is floating, and
   /// residual(x, arguments...) = 0. `starts`: how many values the solution does not depend on.
-  Implicit(std::string what, Program solver, Program residual, std::size_t starts, Equations equations,
-           Location loc)
+  Implicit(std::string what, Program solver, Program residual, std::size_t starts, JacobianSolver equations, Location loc)
       : what_(std::move(what)),
         solver_(std::move(solver)),
         residual_(std::move(residual)),
         starts_(starts),
-        equations_(equations),
+        equations_(std::move(equations)),
         loc_(std::move(loc)) {}
 
   Datums operator()(const Datums& starts, const Datums& arguments) const {
@@ -130,7 +174,7 @@ class Implicit : public std::enable_shared_from_this<Implicit> {
     const Datums at = solution(residuals, n);
     const Active active = rest_of(at);
     if (!any(active)) return out;
-    const Datum w = op(Opcode::neg_, {inverse(at, cotangent, true)}, loc_);
+    const Datum w = op(Opcode::neg_, {equations_(cotangent, at, true)}, loc_);
     return core::ad::joined(std::move(out), core::ad::vjp(residual_, at, active, {w}, false, loc_));
   }
   Datums tangent(const Datums& residuals, std::size_t n, const Datums& tangents) const {
@@ -139,36 +183,31 @@ class Implicit : public std::enable_shared_from_this<Implicit> {
     if (!any(active)) return {core::zeros_like(at[0], loc_)};
     const Datum change =
         core::ad::jvp(residual_, at, active, core::ad::slice(tangents, starts_, tangents.size()), loc_)[1];
-    return {inverse(at, op(Opcode::neg_, {change}, loc_), false)};
-  }
-  /// (dr/dx)^-1 b or (dr/dx)^-T b.
-  Datum inverse(const Datums& at, const Datum& b, bool transposed) const {
-    if (equations_ == Equations::symmetric && b.type().is_tensor()) {
-      const Program apply{residual_.name, [r = residual_, loc = loc_](const Datums& in) {
-                            // in: w, x, arguments.
-                            const Datums now = core::ad::slice(in, 1, in.size());
-                            return Datums{core::ad::jvp(r, now, first_of(now), {in[0]}, loc)[1]};
-                          }};
-      if (b.type().element() == ir::Kind::f32)
-        return (*std::make_shared<const SymmetricSolve<float>>(apply, what_, loc_))(b, at);
-      return (*std::make_shared<const SymmetricSolve<double>>(apply, what_, loc_))(b, at);
-    }
-    const Datum j = jacobian_of(residual_, at, loc_);
-    return divided(
-        b, transposed && j.type().is_tensor() ? core::perform({Opcode::transpose_, 0, loc_}, {j}) : j, loc_);
+    return {equations_(op(Opcode::neg_, {change}, loc_), at, false)};
   }
 
   std::string what_;
   Program solver_, residual_;
   std::size_t starts_;
-  Equations equations_;
+  JacobianSolver equations_;
   Location loc_;
 };
 
 inline Datums solved_by(std::string what, Program solver, Program residual, const Datums& starts,
+                        const Datums& arguments, JacobianSolver equations, const Location& loc) {
+  return (*std::make_shared<const Implicit>(std::move(what), std::move(solver), std::move(residual), starts.size(),
+                                            std::move(equations), loc))(starts, arguments);
+}
+/// How the equations of the derivative are solved, where no other way is given.
+enum class Equations {
+  dense,     ///< by the Jacobian dr/dx and its LU factors
+  symmetric  ///< dr/dx is symmetric and positive definite: by conjugate gradients
+};
+inline Datums solved_by(std::string what, Program solver, Program residual, const Datums& starts,
                         const Datums& arguments, Equations equations, const Location& loc) {
-  return (*std::make_shared<const Implicit>(std::move(what), std::move(solver), std::move(residual),
-                                            starts.size(), equations, loc))(starts, arguments);
+  JacobianSolver chosen =
+      equations == Equations::dense ? dense_equations(residual, loc) : symmetric_equations(residual, what, loc);
+  return solved_by(std::move(what), std::move(solver), std::move(residual), starts, arguments, std::move(chosen), loc);
 }
 
 }  // namespace lantern::solvers::detail

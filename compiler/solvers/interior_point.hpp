@@ -249,12 +249,11 @@ class InteriorPoint {
       const KktPattern prototype;
       return BandKkt<E>(f_, v, in_,
                         core::detail::rebuild(prototype, core::ad::slice(in_, Conditions<E>::own,
-                                                                         Conditions<E>::own + pattern_size)));
+                                                                         Conditions<E>::own + kkt_pattern_size)));
     } else {
       return DenseKkt<E>(f_, v, in_);
     }
   }
-  static constexpr std::size_t pattern_size = 13;  // values of a KktPattern
 
   const Conditions<E>& f_;
   const InteriorPointOptions& options_;
@@ -273,8 +272,8 @@ class InteriorPoint {
 /// within the limits. Second derivatives are found by differentiation, dense for up to some hundreds of
 /// unknowns and constraints, or by the colours of a sparsity.
 ///
-/// Its derivative, of every order, is that of the optimality conditions, by a dense system of all unknowns
-/// and multipliers. It is right where gradients of the constraints that hold with equality are independent,
+/// Its derivative, of every order, is that of the optimality conditions, by a system of all unknowns and multipliers:
+/// dense, or within the band of a sparsity. It is right where gradients of the constraints that hold with equality are independent,
 /// each of those has a multiplier above 0 (strict complementarity), and the minimum is a strict one; at a
 /// change of the constraints that hold it is a mean of both sides.
 ///
@@ -299,7 +298,7 @@ requires(detail::IsProblem<P>::value) auto interior_point(const P& problem,
                                                             core::ad::slice(in, 1, in.size()));
         return method.search(detail::Vector<E>(in[0]));
       },
-      problem, detail::pattern_data(problem.pattern), core::here(options.place),
+      P::is_sparse ? detail::solve_conditions<E> : nullptr, problem, detail::pattern_data(problem.pattern), core::here(options.place),
       core::detail::convert<Start>(x0), core::detail::convert<core::detail::lifted_t<A>>(a)...);
 }
 LANTERN_SOLVER_WITHOUT_OPTIONS(interior_point, InteriorPointOptions)

@@ -30,6 +30,7 @@ using KktSparsity = KktSparsityOf<std::int64_t, std::vector<std::int64_t>>;
 namespace detail {
 
 using KktPattern = KktSparsityOf<Count, Rep<core::Array<std::int64_t>>>;
+inline constexpr std::size_t kkt_pattern_size = 13;  ///< values of one
 
 /// As data of a program: nothing where the problem has none.
 inline Datums pattern_data(const Absent&) { return {}; }
@@ -77,7 +78,10 @@ class BandKkt {
     entries_ = core::sparse_jacobian(gradient)(Rep<core::Array<E>>(v.datum()), s_.hessian);
   }
 
-  Vector<E> solve(const Vector<E>& diagonal, const Vector<E>& right) const {
+  /// The solution of (matrix + diagonal) d = right. `rows`, `columns`: what the matrix's rows and columns are multiplied
+  /// by first; null: 1.
+  Vector<E> solve(const Vector<E>& diagonal, const Vector<E>& right, const Vector<E>* rows = nullptr,
+                  const Vector<E>* columns = nullptr) const {
     struct System {
       Matrix<E> a;  // element (i, j) is in row i, column j - i + band
       Vector<E> b;
@@ -88,8 +92,11 @@ class BandKkt {
       const Count row = s_.place[i];
       const Matrix<E> filled = FOR(s_.hessian.row_start[i], s_.hessian.row_start[i + 1], s.a,
                                    [&](const Count& e, const Matrix<E>& a) {
-                                     const Count column = s_.place[s_.hessian.column[e]] - row + band;
-                                     return a.set(row, column, entries_[e]);
+                                     const Count by = s_.hessian.column[e];
+                                     Number<E> entry = entries_[e];
+                                     if (rows) entry = (*rows)(i) * entry;
+                                     if (columns) entry = entry * (*columns)(by);
+                                     return a.set(row, s_.place[by] - row + band, entry);
                                    });
       return System{filled.set(row, band, filled(row, band) + diagonal(i)), s.b.set(row, right(i))};
     });
@@ -138,6 +145,42 @@ class BandKkt {
   KktPattern s_;
   Rep<core::Array<E>> entries_;
 };
+
+/// The conditions' Jacobian by all of z, or its transpose, solved within the band. Multipliers of limits are eliminated: their
+/// equations have one element on the diagonal. Those of inequalities, -w dg dx + g dw, are rows of the Hessian of L, which are
+/// multiplied by w; transposed, columns.
+template <FloatElement E>
+Vector<E> solve_conditions(const Conditions<E>& f, const Vector<E>& b, const Datums& at, bool transposed) {
+  const Datums in = core::ad::slice(at, 1, at.size());
+  const bool limits = f.has_limits();
+  const Kkt<E> z = f.parts(Vector<E>(at[0]), in, limits), r = f.parts(b, in, limits);
+  const Count n(in[0]), m(in[1]), p(in[2]);
+  const KktPattern prototype;
+  const BandKkt<E> matrix(
+      f, Conditions<E>::v_of(z), in,
+      core::detail::rebuild(prototype, core::ad::slice(in, Conditions<E>::own, Conditions<E>::own + kkt_pattern_size)));
+  const auto joined = [](const Vector<E>& x, const Vector<E>& y, const Vector<E>& w) {
+    return Conditions<E>::joined(Conditions<E>::joined(x, y), w);
+  };
+  Vector<E> bent = zeros_like(z.x), right = r.x, above = bent, below = bent, by_lower = bent, by_upper = bent;
+  if (limits) {
+    above = f.above(z.x, in), below = f.below(z.x, in);
+    by_lower = Conditions<E>::is_limit(Vector<E>(in[3])) * z.lower;
+    by_upper = Conditions<E>::is_limit(Vector<E>(in[4])) * z.upper;
+    bent = by_lower / above + by_upper / below;
+    right = transposed ? r.x - by_lower * r.lower / above + by_upper * r.upper / below : r.x + r.lower / above - r.upper / below;
+  }
+  const Vector<E> scale = joined(zeros_like(z.x) + E(1), zeros_like(z.y) + E(1), z.w);
+  const Vector<E> d = matrix.solve(joined(bent, zeros_like(z.y), -f.inequalities(z.x, in)),
+                                   joined(right, r.y, transposed ? r.w : -r.w), transposed ? nullptr : &scale,
+                                   transposed ? &scale : nullptr);
+  const Vector<E> x = d.slice(0, n), w = d.slice(n + m, n + m + p);
+  const Vector<E> v = joined(x, d.slice(n, n + m), transposed ? -w : w);
+  if (!limits) return v;
+  const Vector<E> lower = transposed ? (r.lower + x) / above : (r.lower - by_lower * x) / above;
+  const Vector<E> upper = transposed ? (r.upper - x) / below : (r.upper + by_upper * x) / below;
+  return joined(v, lower, upper);
+}
 
 /// An order of the unknowns in which a symmetric pattern is a narrow band: breadth-first from an unknown at
 /// an end, fewer neighbours first, reversed (Cuthill & McKee 1969; George & Liu, "Computer Solution of Large

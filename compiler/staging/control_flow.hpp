@@ -127,6 +127,14 @@ constexpr void require_lasting_changes() {
 }
 template <class F>
 concept Branch = std::invocable<F&>;
+/// Whether a condition gives a truth of the state.
+template <class C, class S>
+constexpr bool gives_truth() {
+  if constexpr (takes_state<C, S>())
+    return std::is_constructible_v<Rep<bool>, decltype(apply_state(std::declval<C&>(), std::declval<const S&>()))>;
+  else
+    return false;
+}
 }  // namespace detail
 
 /// The result of one of two branches, of which only one is computed at run time (paper 4.2).
@@ -207,16 +215,28 @@ template <class S, class C, class B>
 auto WHILE(const S& state, C&& cond, B&& body, const LoopOptions& options,
            std::source_location l = std::source_location::current()) {
   using P = detail::lifted_t<S>;
+  static_assert(detail::takes_state<std::remove_reference_t<C>, P>(),
+                "the condition of WHILE takes the state, or its components one by one: WHILE(s, [&](auto s) { return s > "
+                "1.0; }, body)");
+  static_assert(!detail::takes_state<std::remove_reference_t<C>, P>() || detail::gives_truth<std::remove_reference_t<C>, P>(),
+                "the condition of WHILE gives a Rep<bool>; it comes before the body");
+  static_assert(detail::takes_state<std::remove_reference_t<B>, P>(),
+                "the body of WHILE takes the state, or its components one by one");
+  static_assert(detail::returns_state<std::remove_reference_t<B>, P>(),
+                "the body of WHILE returns the next state; this one returns nothing or another type");
   P start = detail::convert<P>(state);
   Datums data = detail::flatten(start);
   const detail::Structure<P> structure(std::move(start));
   const Datums result = detail::loop(
       std::move(data),
       [&](const Datums& s) {
-        return Rep<bool>(detail::apply_state(cond, detail::rebuild(*structure, s))).datum();
+        if constexpr (detail::gives_truth<std::remove_reference_t<C>, P>())
+          return Rep<bool>(detail::apply_state(cond, detail::rebuild(*structure, s))).datum();
+        else
+          return Datum();
       },
       [&](const Datums& s) {
-        return detail::flatten(detail::convert<P>(detail::apply_state(body, detail::rebuild(*structure, s))));
+        return detail::flatten(detail::next_state(body, detail::rebuild(*structure, s)));
       },
       here(l), detail::attribute_of(options, here(l)));
   return detail::rebuild(*structure, result);
@@ -250,12 +270,17 @@ template <class S, class B>
 auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state, B&& body,
          const LoopOptions& options, std::source_location l = std::source_location::current()) {
   using P = detail::lifted_t<S>;
+  using Index = Rep<std::int64_t>;
+  static_assert(detail::takes_state<std::remove_reference_t<B>, P, Index>(),
+                "the body of FOR takes the index, a Rep<int64_t>, then the state, or its components one by one: FOR(0, n, s, "
+                "[&](auto i, auto s) { return s + a[i]; })");
+  static_assert(detail::returns_state<std::remove_reference_t<B>, P, Index>(),
+                "the body of FOR returns the next state; this one returns nothing or another type");
   P state_now = detail::convert<P>(state);
   Datums start;
   start.push_back(lo.datum);
   detail::flatten(state_now, start);
   const detail::Structure<P> structure(std::move(state_now));
-  using Index = Rep<std::int64_t>;
   const auto rebuilt = [&structure](const Datums& s) {
     std::span<const Datum> rest = std::span(s).subspan(1);
     return detail::rebuild(*structure, rest);
@@ -268,7 +293,7 @@ auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state,
         Datums next;
         next.reserve(s.size());
         next.emplace_back();
-        detail::flatten(detail::convert<P>(detail::apply_state(body, now, i)), next);
+        detail::flatten(detail::next_state(body, now, i), next);
         next[0] = perform({Opcode::add_, 0, here(l)}, {s[0], detail::literal(std::int64_t{1})});
         return next;
       },

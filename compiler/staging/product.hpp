@@ -272,6 +272,24 @@ To convert(const From& from) {
   else return To(from);
 }
 
+/// Whether f takes what `front` gives and the state, or its components.
+template <class F, class S, class... Front>
+constexpr bool takes_state() {
+  if constexpr (std::is_invocable_v<F&, const Front&..., const S&>)
+    return true;
+  else if constexpr (FixedSequence<S>)
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return std::is_invocable_v<F&, const Front&..., decltype((void(I), std::declval<const element_type<S>&>()))...>;
+    }(std::make_index_sequence<fixed_size<S>>{});
+  else if constexpr (SequenceType<S>)
+    return false;
+  else if constexpr (TupleType<S> || StructType<S>)
+    return []<class... T>(Types<T...>) { return std::is_invocable_v<F&, const Front&..., const T&...>; }
+    (part_types<S>{});
+  else
+    return false;
+}
+
 /// Calls f with the state, or with its components where f takes those.
 template <class F, class S, class... Front>
 decltype(auto) apply_state(F& f, const S& state, const Front&... front) {
@@ -279,12 +297,28 @@ decltype(auto) apply_state(F& f, const S& state, const Front&... front) {
     return f(front..., state);
   else if constexpr (SequenceType<S>)
     return std::apply([&](const auto&... parts) -> decltype(auto) { return f(front..., parts...); }, state);
-  else if constexpr (TupleType<S> || StructType<S>)
+  else
     return with_parts(state, [&](const auto&... parts) -> decltype(auto) { return f(front..., parts...); });
-  else {
-    static_assert(dependent_false<F>, "the lambda must take the state, or its components one by one");
-    return (state);  // not an error of its own as well
+}
+/// Whether what it returns, if it takes the state, is one.
+template <class F, class S, class... Front>
+constexpr bool returns_state() {
+  if constexpr (takes_state<F, S, Front...>()) {
+    using R = std::remove_cvref_t<
+        decltype(apply_state(std::declval<F&>(), std::declval<const S&>(), std::declval<const Front&>()...))>;
+    if constexpr (std::is_void_v<R>) return false;
+    else return std::same_as<R, S> || (TupleType<S> && TupleType<R>) || std::is_constructible_v<S, const R&>;
+  } else {
+    return true;
   }
+}
+/// What the body of a loop makes of the state; the state where it is no such body, which is an error of the caller's.
+template <class F, class S, class... Front>
+S next_state(F& f, const S& state, const Front&... front) {
+  if constexpr (takes_state<F, S, Front...>() && returns_state<F, S, Front...>())
+    return convert<S>(apply_state(f, state, front...));
+  else
+    return state;
 }
 
 }  // namespace detail

@@ -12,6 +12,9 @@
 
 #include <cstddef>
 #include <string_view>
+#ifdef LANTERN_FRONTEND
+#include <tuple>
+#endif
 
 #ifdef LANTERN_FRONTEND
 #define LANTERN_TOLD(Result, ...) Result
@@ -36,8 +39,33 @@ struct Text {
 };
 
 /// What a deleted function returns: the reason, and what to write.
+#ifdef LANTERN_FRONTEND
+/// It is called, converted and read by std::get as what a correct call returns, so that Clang goes on.
+struct Anything {
+  template <class... A>
+  Anything operator()(const A&...) const {
+    __builtin_trap();
+  }
+  template <class T>
+  operator T() const {
+    __builtin_trap();
+  }
+};
+template <Text text>
+struct Told : std::tuple<Anything, Anything, Anything, Anything> {
+  template <class... A>
+  Told operator()(const A&...) const {
+    __builtin_trap();
+  }
+  template <class T>
+  operator T() const {
+    __builtin_trap();
+  }
+};
+#else
 template <Text text>
 struct Told {};
+#endif
 
 namespace detail {
 

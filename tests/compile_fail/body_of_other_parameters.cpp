@@ -1,4 +1,4 @@
-// expect alone: the lambda must take the state, or its components one by one
+// expect alone: the body of FOR takes the index, a Rep<int64_t>, then the state, or its components one by one
 #include "lantern/lantern.hpp"
 using namespace lantern;
 Rep<double> f(Rep<double> x) {

@@ -1,5 +1,5 @@
-// expect: taylor: expected an order, as taylor<2>(f), got a mode
+// expect alone: {"taylor: expected an order, as taylor<2>(f), got a mode"}
 #include "lantern/lantern.hpp"
 using namespace lantern;
-Rep<double> f(Rep<double> x) { return x * x; }
+Rep<double> f(Rep<double> x, Rep<int64_t> n, Rep<double> y) { return x * y * cast<double>(n); }
 auto g() { return taylor<mode::taped>(f); }

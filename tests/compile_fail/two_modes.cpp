@@ -1,4 +1,4 @@
-// expect: a derivative is taken by one mode; nest them: grad<mode::taped>(grad<mode::forward>(f))
+// expect alone: {"a derivative is taken by one mode; nest them: grad<mode::taped>(grad<mode::forward>(f))"}
 #include "lantern/lantern.hpp"
 using namespace lantern;
 Rep<double> f(Rep<double> x) { return x * x; }

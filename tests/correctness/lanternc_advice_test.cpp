@@ -173,3 +173,71 @@ TEST_CASE("a result that is not used, a return that is missing") {
         "      | ^\n"
         "lanternc: error: @/m.cpp did not compile\n");
 }
+
+TEST_CASE("a Rep where C++ wants a value, and a name of another header, say what to write") {
+  struct Mistake {
+    std::string code, place_by_gcc, place_by_clang, by_gcc, by_clang;
+  };
+  const auto no_number = [](const std::string& type) {
+    return "a Rep has no value yet, so it is no " + type +
+           ": keep what is computed of it in a Rep (or write auto); cast<T>(x) makes a Rep<T> of a Rep";
+  };
+  const auto no_index = [](const std::string& table) {
+    return "a Rep has no value yet and cannot be the index of a " + table +
+           ": make it an argument of the program, Rep<Array<double>>, or write constant_table(table)[i]";
+  };
+  const std::string index = "an index is an integer: write a[cast<int64_t>(x)]",
+                    element = "an element of a tensor is m(i, j), a row of a matrix m.row(i)",
+                    print = "a Rep has no value yet; print(x, \"x\") prints it when the program runs",
+                    no_operator =
+                        "these types have no such operator: fmod(x, y) is the remainder of numbers with a fraction, pow(x, y) the power",
+                    special = "write #include <lantern/special.hpp>: namespace special is there",
+                    bessel = "write special::bessel_j and #include <lantern/special.hpp>";
+  const std::vector<Mistake> mistakes{
+      {"D a(D x) { double y = x; return y * x; }", "x;", "y =", no_number("double"), no_number("double")},
+      {"D b(D x) { int y = static_cast<int>(x); return y * x; }", "static", "static", no_number("int"), no_number("int")},
+      {"D c(A x, D y) { return x[y]; }", "[", "[", index, index},
+      {"D d(I i, Table t) { return t[i]; }", "[", "[", no_index("std::vector<double>"), no_index("Table")},
+      {"D e(M m) { return m[0][1]; }", "[", "[", element, element},
+      {"D f(D x) { const std::string s = std::to_string(x); return x; }", "(x)", "std::to", print, print},
+      {"D g(D x) { return x % 2.0; }", "%", "%", "% is of integers: fmod(x, y) is the remainder of numbers with a fraction", no_operator},
+      {"D h(D x) { return x ^ 2.0; }", "^", "^", "^ is no power: write pow(x, y), or x * x", no_operator},
+      {"D i(A x) { return special::gammainc(1.0, x[0]); }", "special", "special", special, special},
+      {"D j(D x) { return bessel_j(0, x); }", "bessel", "bessel", bessel, bessel}};
+  for (const bool by_clang : {false, true}) {
+    // With native control flow Clang reads the program first.
+    std::string model =
+        "#include <string>\n#include <vector>\nusing D = Rep<double>;\nusing A = Rep<Array<double>>;\nusing I = Rep<int64_t>;\n"
+        "using M = Rep<Tensor<double, dyn, dyn>>;\nusing Table = std::vector<double>;\n" +
+        std::string(by_clang ? "D sign(D x) { if (x > 0.0) return x; return -x; }\n" : "double sign(double x) { return x; }\n");
+    std::size_t line = 2 + 8;
+    std::string expected;
+    for (const Mistake& m : mistakes) {
+      const std::size_t at = m.code.find(by_clang ? m.place_by_clang : m.place_by_gcc);
+      const std::string number = std::to_string(++line);
+      model += m.code + "\n";
+      expected += "@/m.cpp:" + number + ":" + std::to_string(at + 1) + ": error: " + (by_clang ? m.by_clang : m.by_gcc) + "\n" +
+                  std::string(5 - number.size(), ' ') + number + " | " + m.code + "\n      | " + std::string(at, ' ') + "^\n";
+    }
+    CHECK(said(model + "int main() {}\n") == expected + "lanternc: error: @/m.cpp did not compile\n");
+  }
+}
+
+TEST_CASE("wrong template arguments are told in whole, also where Clang reads the program first") {
+  CHECK(said("using D = Rep<double>;\n"
+             "D f(D x, D y) { if (x > y) return x * y; return y; }\n"
+             "D g(D x) { return grad<3>(f)(x, x); }\n"
+             "D h(D x) { return std::get<0>(vjp<mode::taped>(f)(x, x, x)); }\n"
+             "LANTERN_FUNCTION(df, grad<7>(f))\n"
+             "int main() {}\n") ==
+        "@/m.cpp:5:26: error: grad: position 3 is out of range: the function has 2 arguments, the first is 0\n"
+        "    5 | D g(D x) { return grad<3>(f)(x, x); }\n"
+        "      |                          ^\n"
+        "@/m.cpp:6:47: error: vjp: expected positions of arguments, as vjp<0, 2>(f), got a mode; grad<mode>(f) takes one\n"
+        "    6 | D h(D x) { return std::get<0>(vjp<mode::taped>(f)(x, x, x)); }\n"
+        "      |                                               ^\n"
+        "@/m.cpp:7:29: error: grad: position 7 is out of range: the function has 2 arguments, the first is 0\n"
+        "    7 | LANTERN_FUNCTION(df, grad<7>(f))\n"
+        "      |                             ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+}

@@ -111,6 +111,34 @@ TEST_CASE("a header declares what C and C++ define, whatever goes in and out") {
   CHECK(run_process({"c++", "-std=c++20", "-x", "c++", "-fsyntax-only", "-"}, text).status != 0);
 }
 
+TEST_CASE("functions of --strided take and write tensors with strides") {
+  const TemporaryDirectory directory;
+  const auto path = [&](const std::string& name) { return std::string(directory.path() / name); };
+  const std::string model = models + "strided.cpp", user = models + "strided_user.c";
+  const Words asked{LANTERNC, model, "--strided"};
+  silent(asked + Words{"--emit=header", "-o", path("strided.h")});
+  const std::string header = read_file(path("strided.h"));
+  CHECK(header.find("int square_at_strided(lt_const_strided_f64_1d x, int64_t i, double* result, const char** message);") !=
+        std::string::npos);
+  CHECK(header.find("cube_try") != std::string::npos);
+  CHECK(header.find("cube_strided") == std::string::npos);  // a number has no stride
+  CHECK(silent({LANTERNC, model, "--emit=header"}).find("strided") == std::string::npos);
+  silent(asked + Words{"--emit=c", "-o", path("model.c")});
+  silent(asked + Words{"--emit=cpp", "-o", path("model.cpp")});
+  silent(asked + Words{"--emit=object", "-O0", "-o", path("model.o")});
+  silent(Words{"cc", "-std=c99", "-O2", "-c", path("model.c"), "-o", path("c.o")} + strict);
+  silent(Words{"g++", "-std=c++20", "-O2", "-march=native", "-c", path("model.cpp"), "-o", path("cpp.o")} + strict);
+  for (const char* object : {"c.o", "cpp.o", "model.o"})
+    for (const Words& language : {Words{"cc", "-std=c99", "-x", "c"}, Words{"c++", "-std=c++20", "-x", "c++"}}) {
+      CAPTURE(object, language[0]);
+      silent(language + strict +
+             Words{user, "-I", directory.path().string(), "-x", "none", path(object), "-o", path("use"), "-lm", "-lpthread"});
+      CHECK(silent({path("use"), ""}) == "right\n");
+    }
+  CHECK(run_process({LANTERNC, model, "--strided", "--emit=python"}).err ==
+        "lanternc: error: --strided is for use with --emit=c, cpp, header, object or shared, for the CPU\n");
+}
+
 TEST_CASE("a prefix stands before every name that others see") {
   const TemporaryDirectory directory;
   const std::string library = directory.path() / "m.so", source = models + "interface.cpp";

@@ -1,4 +1,4 @@
-// std::mdspan as an argument and, by tensor_view, as a target: by a view of its interface and, where the
+// std::mdspan as an argument and as a target: by a view of its interface and, where the
 // library has it, by itself.
 #include "lantern/mdspan.hpp"
 
@@ -43,13 +43,17 @@ void check(const View& view, const Out& target, const std::vector<double>& twice
   CHECK(std::get<1>(compiled(view)) == weighted);
   CHECK(std::get<1>(eager(f)(view)) == weighted);
   double result = 0;
+  compiled.into(target, result, view);
+  CHECK(result == weighted);
+  compiled.accumulate_into(Out(target), result, view);  // a temporary, too
+  CHECK(result == 2 * weighted);
   compiled.into(tensor_view(target), result, view);
   CHECK(result == weighted);
 }
 
 }  // namespace
 
-TEST_CASE("views of mdspan's interface are arguments, and targets by tensor_view") {
+TEST_CASE("views of mdspan's interface are arguments, and targets") {
   const std::vector<double> data{1, 2, 3, 4, 5, 6};
   std::vector<double> out(6);
   Strided<double, 2> target{out.data(), {2, 3}, {1, 2}};  // columns first

@@ -321,3 +321,51 @@ TEST_CASE("arrays", "[nesting]") {
   test([](const auto& g) { return compile(g, {.target = Target::c, .opt = 0}); });
   test([](const auto& g) { return compile(g, {.target = Target::c, .opt = 3}); });
 }
+
+// An array, a whole number that no derivative is by, and a number.
+TEST_CASE("vjp, jvp and hvp of several arguments, and by positions", "[nesting]") {
+  using I = Rep<std::int64_t>;
+  const auto f = [](A a, I n, D y) {
+    return FOR(0, a.size(), D(0.0), [&](I i, D s) { return s + a[i] * a[i] * y; }) + exp(y * a[n]) * a[0];
+  };
+  const std::vector<double> a{0.5, -0.3, 1.1}, va{0.2, 1.0, -0.6};
+  const double y = 0.7, vy = -1.3, h = 1e-5;
+  const std::int64_t n = 2;
+  const auto slope = eager(grad(f));
+  const auto moved = [&](double along_a, double along_y) {
+    std::vector<double> b = a;
+    for (std::size_t i = 0; i < 3; ++i) b[i] += along_a * h * va[i];
+    return slope(b, n, y + along_y * h * vy);
+  };
+  const auto close = [](const std::vector<double>& found, const std::vector<double>& expected) {
+    REQUIRE(found.size() == expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).epsilon(1e-8));
+  };
+  const auto difference = [&](double along_a, double along_y) {
+    const auto up = moved(along_a, along_y), down = moved(-along_a, -along_y);
+    std::vector<double> all;
+    for (std::size_t i = 0; i < 3; ++i) all.push_back((std::get<0>(up)[i] - std::get<0>(down)[i]) / (2 * h));
+    all.push_back((std::get<1>(up) - std::get<1>(down)) / (2 * h));
+    return all;
+  };
+  const auto test = [&](const auto& run) {
+    auto [by_a, by_y] = run(hvp(f))(a, n, y, va, vy);
+    by_a.push_back(by_y);
+    close(by_a, difference(1, 1));
+    auto first = run(hvp<0>(f))(a, n, y, va);
+    first.push_back(difference(1, 0).back());
+    close(first, difference(1, 0));
+    CHECK(run(hvp<2>(f))(a, n, y, vy) == Approx(difference(0, 1).back()).epsilon(1e-8));
+    const auto both = run(hvp<2, 0>(f))(a, n, y, va, vy);  // in the order of the arguments
+    close(std::get<0>(both), {by_a.begin(), by_a.begin() + 3});
+    // First order: the parts of the gradient.
+    const auto [ga, gy] = slope(a, n, y);
+    close(std::get<1>(run(vjp<0>(f))(a, n, y, 2.0)), {2 * ga[0], 2 * ga[1], 2 * ga[2]});
+    CHECK(std::get<1>(run(vjp<2>(f))(a, n, y, 2.0)) == Approx(2 * gy));
+    CHECK(std::get<1>(run(jvp<2>(f))(a, n, y, 3.0)) == Approx(3 * gy));
+    CHECK(std::get<1>(run(jvp<0>(f))(a, n, y, va)) == Approx(ga[0] * va[0] + ga[1] * va[1] + ga[2] * va[2]));
+  };
+  test([](const auto& g) { return eager(g); });
+  test([](const auto& g) { return compile(g, {.target = Target::c, .opt = 0}); });
+  test([](const auto& g) { return compile(g, {.target = Target::c, .opt = 3}); });
+}

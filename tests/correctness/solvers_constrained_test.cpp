@@ -201,6 +201,29 @@ TEST_CASE("interior point with a sparsity is the same as without", "[solvers]") 
         Approx((f(start, 0.601) - f(start, 0.599)) / 0.002).epsilon(1e-5));
 }
 
+// How the whole chain lies depends on its weight: derivatives of the solution itself, by the band and by the dense system.
+TEST_CASE("derivatives of a constrained minimum by a sparsity are those of the dense system", "[solvers]") {
+  const auto pattern = solvers::kkt_sparsity(chain())(Vector(joints, 0.5), 0.1);
+  const solvers::InteriorPointOptions options{.tolerance = 1e-10};
+  const auto along = [](const auto& r) {
+    return dot(r.x, r.x) + 0.1 * sum(r.equal) + 0.01 * sum(r.at_least) + sum(r.lower * r.lower);
+  };
+  const auto dense = [&](A y, D w) { return along(solvers::interior_point(chain(), options, y, w)); };
+  const auto sparse = [&](A y, D w) { return along(solvers::interior_point(chain().sparse(pattern), options, y, w)); };
+  const Vector start(joints, 0.5);
+  const auto f = compile(sparse, {.target = Target::c});
+  const double by_dense = compile(grad<1>(dense), {.target = Target::c})(start, 0.6);
+  CHECK(std::abs(by_dense) > 1);
+  CHECK(by_dense == Approx((f(start, 0.6005) - f(start, 0.5995)) / 0.001).epsilon(1e-4));
+  CHECK(compile(grad<1>(sparse), {.target = Target::c})(start, 0.6) == Approx(by_dense).epsilon(1e-6));
+  CHECK(compile(grad<mode::forward, 1>(sparse), {.target = Target::c})(start, 0.6) == Approx(by_dense).epsilon(1e-6));
+  CHECK(eager(grad<1>(sparse))(start, 0.6) == Approx(by_dense).epsilon(1e-6));
+  // The second derivative, forward over reverse.
+  const auto slope = compile(grad<1>(sparse), {.target = Target::c});
+  CHECK(compile(hvp<1>(sparse), {.target = Target::c})(start, 0.6, 1.0) ==
+        Approx((slope(start, 0.6005) - slope(start, 0.5995)) / 0.001).epsilon(1e-3));
+}
+
 TEST_CASE("constrained minima of floats", "[solvers]") {
   using F = Rep<float>;
   using FA = Rep<Array<float>>;

@@ -3,7 +3,7 @@
 In the folder of the run lies tests/docs/model.cpp, and lanternc is found. Blocks whose first line is a comment
 with a file's name become that file; ```sh blocks are run in the order of the page; a ```text block that follows one at once is
 what it prints. A block is either run or listed in `elsewhere`, with what checks it instead. docs/output has what --help prints
-(LANTERN_BLESS=1 writes it). tests/package has what CMake blocks use, and docs/lanternc.md every environment variable that the sources ask for.
+(LANTERN_BLESS=1 writes it). docs/lanternc.md has every environment variable that the sources ask for. CMake blocks: cmake_blocks.py.
 """
 import os
 import re
@@ -71,15 +71,6 @@ for program in ("lanternc", "lantern-onnx"):
         kept.write_text(printed)
     if printed != kept.read_text():
         wrong.append(f"{kept} is not what {program} --help prints; run with LANTERN_BLESS=1")
-
-# What CMake blocks call and link is what the tests of the package call and link.
-tested = "".join(f.read_text() for f in (root / "tests" / "package").rglob("*") if f.is_file())
-for page in [root / "README.md", *sorted((root / "docs").rglob("*.md"))]:
-    for match in block.finditer(page.read_text(encoding="utf-8")):
-        if match.group(1) == "cmake":
-            for name in re.findall(r"^((?:lantern|FetchContent)_\w+|find_package)\(|(Lantern::\w+)", match.group(2), re.M):
-                if "".join(name) not in tested:
-                    wrong.append(f"{page.name}: no test in tests/package has {''.join(name)}")
 
 page = (root / "docs" / "lanternc.md").read_text()
 for folder in ("ir", "compiler", "codegen", "runtime", "tools/lanternc", "tools/onnx", "samples"):

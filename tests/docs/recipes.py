@@ -1,10 +1,13 @@
 """The recipes for Spack and conda fit the project. usage: recipes.py ROOT
 
-They cannot be run here. Their syntax, version and options are checked, and that each library of tools/setup that a build needs is
-among their dependencies.
+Neither Spack nor conda-build runs here. The recipe for Spack is run with stand-ins for what it calls: its source is this clone, and its
+names are CMake's. Of both, version and options are checked, and that each library of tools/setup that a build needs is among
+their dependencies.
 """
 import re
+import runpy
 import sys
+import types
 from pathlib import Path
 
 root = Path(sys.argv[1])
@@ -21,8 +24,31 @@ setup = re.search(r"packages=\((.*?)\n\)", (root / "tools" / "setup").read_text(
 installed = {word for line in setup.split("\n") for word in line.split("#")[0].split()}
 wrong = [f"tools/setup has {p}, which {__file__} does not know" for p in installed - set(libraries) - for_tests]
 
-spack = (root / "tools" / "packages" / "spack" / "package.py").read_text()
-compile(spack, "package.py", "exec")
+recipe = root / "tools" / "packages" / "spack" / "packages" / "lantern" / "package.py"
+spack = recipe.read_text()
+if (recipe.parents[2] / "repo.yaml").read_text() != "repo:\n  namespace: lantern\n":
+    wrong.append("repo.yaml is not that of a repository of Spack")
+
+
+class CMakePackage:
+    @staticmethod
+    def define(name, value):
+        return f"-D{name}={'ON' if value else 'OFF'}"
+
+
+# What spack.package offers, as far as the recipe calls it: the calls by name.
+calls = {name: [] for name in ("license", "version", "depends_on", "conflicts", "generator")}
+stand_ins = {name: (lambda *a, name=name, **k: calls[name].append((a, k))) for name in calls}
+module = types.ModuleType("spack.package")
+module.__dict__.update(stand_ins, CMakePackage=CMakePackage)
+sys.modules.update({"spack": types.ModuleType("spack"), "spack.package": module})
+package = runpy.run_path(str(recipe))["Lantern"]
+if package.git != root.resolve().as_uri():
+    wrong.append(f"package.py builds {package.git}, not {root}")
+if package().cmake_args() != ["-DLANTERN_BUILD_TESTS=OFF", "-DLANTERN_BUILD_SAMPLES=OFF"]:
+    wrong.append(f"package.py gives CMake {package().cmake_args()}")
+if (("main",), {"branch": "main"}) not in calls["version"] or ((version,), {"tag": f"v{version}", "preferred": True}) not in calls["version"]:
+    wrong.append(f"package.py has the versions {calls['version']}")
 conda = (root / "tools" / "packages" / "conda" / "meta.yaml").read_text()
 try:
     import yaml
@@ -33,8 +59,6 @@ else:
     if str(recipe["package"]["version"]) != version:
         wrong.append(f"meta.yaml is of version {recipe['package']['version']}, the project of {version}")
     conda = "\n".join(recipe["requirements"]["host"] + recipe["requirements"]["build"] + recipe["build"]["script"])
-if f'version("{version}"' not in spack:
-    wrong.append(f"package.py has no version {version}")
 for text, name in ((spack, "package.py"), (conda, "meta.yaml")):
     wrong += [f"{name} lacks {theirs}" for theirs in libraries.values() if theirs not in text]
     wrong += [f"{name} sets {o}, which is no option" for o in re.findall(r"LANTERN_BUILD_\w+", text) if o not in options]

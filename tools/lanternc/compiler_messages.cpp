@@ -13,6 +13,8 @@
 #include <string_view>
 #include <utility>
 
+#include "remedies.hpp"
+
 namespace lantern::tool {
 
 namespace {
@@ -171,25 +173,29 @@ std::string index_remedy(string_view container) {
 /// What to write where a Rep is the index of a container of C++, as g++ says it.
 std::optional<std::string> index_of_container(const Group& group) {
   string_view text = group.main.text;
-  constexpr string_view before = "no match for ‘operator[]’ (operand types are ‘", between = "’ and ‘";
+  constexpr string_view before = "no match for ‘operator[]’ (operand types are ‘", between = " and ‘";
   if (!text.starts_with(before)) return std::nullopt;
   text.remove_prefix(before.size());
   const std::size_t middle = text.find(between);
-  if (middle == string_view::npos || !text.substr(middle + between.size()).starts_with("lantern::core::Rep<") ||
-      text.starts_with("lantern::") || text.starts_with("const lantern::"))
+  if (middle == string_view::npos || text.substr(middle).find("lantern::core::Rep<") == string_view::npos ||
+      text.substr(0, middle).find("lantern::core::") != string_view::npos)
     return std::nullopt;
-  return index_remedy(text.substr(0, middle));
+  string_view container = text.substr(0, middle);
+  constexpr string_view aka = "{aka ‘";
+  if (const std::size_t meant = container.find(aka); meant != string_view::npos) container.remove_prefix(meant + aka.size());
+  return index_remedy(container.substr(0, container.find("’")));
 }
 
 /// The same, of Clang, whose notes name the index.
 std::optional<std::string> index_said_by_clang(const Group& group) {
   constexpr string_view before = "no viable overloaded operator[] for type '";
   const string_view text = group.main.text;
-  if (!text.starts_with(before) || std::ranges::none_of(group.notes, [](const Message& note) {
-        return note.text.find("no known conversion from 'Rep<") != std::string::npos;
+  if (!text.starts_with(before) || text.find("Rep<") != string_view::npos ||
+      std::ranges::none_of(group.notes, [](const Message& note) {
+        return note.text.find("no known conversion from '") != std::string::npos && note.text.find("Rep<") != std::string::npos;
       }))
     return std::nullopt;
-  return index_remedy(text.substr(before.size(), text.size() - before.size() - 1));
+  return index_remedy(text.substr(before.size(), text.find('\'', before.size()) - before.size()));
 }
 
 /// A value of the library's that is computed for nothing, with the attribute's text.
@@ -262,12 +268,14 @@ std::optional<std::string> unresolved_name(string_view text) {
 }
 
 /// What the message means to a user of the library, where that is known.
-std::optional<std::string> in_lanterns_words(const Group& group) {
+std::optional<std::string> in_lanterns_words(const Group& group, const std::string& include) {
   for (const auto rule : {told_by_type, unused_value, asserted_by_macro, unresolved_name})
     if (auto words = rule(group.main.text)) return words;
   for (const auto rule : {index_of_container, index_said_by_clang, ambiguous_name, missing_rep})
     if (auto words = rule(group)) return words;
-  return std::nullopt;
+  std::vector<string_view> notes;
+  for (const Message& note : group.notes) notes.emplace_back(note.text);
+  return remedy(group.main.text, notes, include);
 }
 
 bool is_error(const Message& m) { return m.kind.find("error") != std::string::npos; }
@@ -348,7 +356,7 @@ class Writer {
       out_ += group.other;
       return;
     }
-    if (auto text = in_lanterns_words(group)) {
+    if (auto text = in_lanterns_words(group, options_.include)) {
       Group plainer = group;
       plainer.main.text = std::move(*text);
       return write(plainer, true);

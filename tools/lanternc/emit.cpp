@@ -37,6 +37,7 @@ codegen::PrintOptions standalone(const Options& options) {
   codegen::PrintOptions print;
   print.standalone = true;
   print.status_functions = !options.cuda;
+  print.strided_functions = options.strided;
   print.limited_stack = options.limited_stack;
   print.prefix = options.prefix;
   print.line_directives = options.debug;

@@ -88,7 +88,7 @@ void group_options(CLI::App& app) {
     std::vector<std::string> options;
   };
   const std::vector<Group> groups{
-      {"What is made", {"-o", "--emit", "--function", "--depfile", "--with-jit", "--with-main"}},
+      {"What is made", {"-o", "--emit", "--function", "--prefix", "--strided", "--depfile", "--with-jit", "--with-main"}},
       {"For which machine", {"--target", "--arch", "--cpu", "--threads", "--lanes", "--distributed"}},
       {"How numbers are computed", {"-O", "--strict-math", "--no-reassociate", "--check"}},
       {"Understanding a program", {"--explain", "-g", "--all-messages", "--time-passes", "--dump-after", "--disable-pass",
@@ -125,6 +125,9 @@ void describe(CLI::App& app, Given& given) {
        "KIND");
   word("--function", o.function, "of several functions only NAME, with --emit", "NAME");
   word("--prefix", o.prefix, "before the names of emitted functions, as a namespace: --prefix=model_", "TEXT");
+  app.add_flag("--strided", o.strided,
+               "beside each emitted function NAME_strided, which takes arrays and matrices with strides, and\n"
+               "writes to such");
   word("-O", given.level,
        "optimise: 0 (as staged, no passes) to 3 (default; with -g the passes, but not the compiler)",
        "LEVEL");
@@ -270,9 +273,11 @@ void check_combination(const Options& o) {
   if (o.explain && o.opt == 0) throw Error("--explain: no pass runs at -O0");
   if (o.emit == Emit::program && !o.explain && !o.function.empty())
     throw Error("--function is for use with --emit");
+  const bool functions = o.emit == Emit::c || o.emit == Emit::cpp || o.emit == Emit::header ||
+                         o.emit == Emit::object || o.emit == Emit::shared;
+  if (o.strided && (!functions || o.cuda))
+    throw Error("--strided is for use with --emit=c, cpp, header, object or shared, for the CPU");
   if (!o.prefix.empty()) {
-    const bool functions = o.emit == Emit::c || o.emit == Emit::cpp || o.emit == Emit::header ||
-                           o.emit == Emit::object || o.emit == Emit::shared;
     if (!functions || o.cuda)
       throw Error("--prefix is for use with --emit=c, cpp, header, object or shared, for the CPU");
     static const std::regex identifier("[A-Za-z_][A-Za-z_0-9]*");

@@ -18,6 +18,7 @@ struct Options {
   Emit emit = Emit::program;
   std::string function;  ///< empty: all
   std::string prefix;    ///< before the names of emitted functions
+  bool strided = false;  ///< beside each emitted function one whose tensors have strides
   int opt = 3;
   int threads = 1;
   int lanes = 0;              ///< f64 to a vector; 0: as many as a register of the processor holds

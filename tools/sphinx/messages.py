@@ -21,8 +21,9 @@ PARTS = {
     "Several processes": ["compiler/distributed", "runtime/distributed"],
     "lanternc": ["tools/lanternc"],
 }
-CALL = re.compile(r"\b(?:throw\s+(?:lantern::)?(?:core::)?(?:Error|PlacedError)|(?:\w+::)*(?:fail|fail_at|raise_at|refuse(?!_trees)\w*|require|raise|complain\w*|complaints\.push_back|obstacle|stuck|deprecated|nodiscard)"
-                  r"|static_assert|lt_fail|LANTERN_TOLD|throw\s+Unknown)\s*\(|\bdraft\s*<<")
+CALL = re.compile(r"\b(?:throw\s+(?:lantern::)?(?:core::)?(?:Error|PlacedError)|(?:\w+::)*(?:fail|fail_at|raise_at|refuse(?!_trees)\w*|require|raise|complain\w*|complaints\.push_back|obstacle|stuck|deprecated|nodiscard|told)"
+                  r"|static_assert|lt_fail|LANTERN_TOLD|throw\s+Unknown)\s*\(|\bdraft\s*<<|\bTold<(?=#name|\")")
+STATEMENT = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"|[^;"])*')
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
 
@@ -64,7 +65,7 @@ def all_messages(root):
                 if code[call.end() - 1] == "(":
                     body = argument_list(code, call.end() - 1)
                 else:  # what is written to a stream
-                    body = code[call.start():code.index(";", call.start())]
+                    body = STATEMENT.match(code, call.start()).group()
                 if re.search(r'\bR"', body):  # the text of a program
                     continue
                 parts, last = [], None

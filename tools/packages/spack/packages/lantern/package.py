@@ -1,16 +1,25 @@
-# Spack: copy this file to packages/lantern/package.py of a repository of recipes, then `spack install lantern`.
-# It has not been run; tests/docs/recipes.py checks its syntax, its version and its dependencies.
+# In a clone of Lantern: `spack repo add tools/packages/spack`, then `spack install lantern@main`, which builds the clone's
+# branch main, or `spack install lantern` for the tag of the version. In a repository of your own: put the address of the
+# repository of Lantern that you build from in place of `git`.
+# It has not been run by Spack; tests/docs/recipes.py runs it, and checks its version, its options and its dependencies.
+from pathlib import Path
+
 from spack.package import *
+
+try:  # Spack 1.0 keeps build systems in the repository of its packages
+    from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
+except ImportError:
+    pass
 
 
 class Lantern(CMakePackage):
     """Staged automatic differentiation of C++ programs."""
 
-    homepage = "https://lantern.example"
-    git = "https://lantern.example/lantern.git"  # put the address of the repository here
+    git = Path(__file__).resolve().parents[5].as_uri()  # the clone that this file lies in
     license("MIT")
 
-    version("0.2.0", tag="v0.2.0")
+    version("main", branch="main")
+    version("0.2.0", tag="v0.2.0", preferred=True)
 
     depends_on("cxx", type="build")
     depends_on("c", type="build")

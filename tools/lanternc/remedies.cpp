@@ -1,0 +1,158 @@
+// Each rule reads one wording of g++ and one of Clang. Types are quoted: 'D' (aka 'Rep<double>'), or with aka in braces.
+#include "remedies.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace lantern::tool {
+
+namespace {
+
+using std::string_view;
+using Remedy = std::optional<std::string>;
+
+bool has(string_view text, string_view part) { return text.find(part) != string_view::npos; }
+
+/// What lies between the first `before` and the next `after`.
+std::optional<string_view> between(string_view text, string_view before, string_view after) {
+  const std::size_t from = text.find(before);
+  if (from == string_view::npos) return std::nullopt;
+  text.remove_prefix(from + before.size());
+  const std::size_t to = text.find(after);
+  return to == string_view::npos ? std::nullopt : std::optional(text.substr(0, to));
+}
+
+/// A remedy; docs/messages.md has a row for each.
+Remedy told(std::string words) { return words; }
+
+/// A Rep that is to become a number of C++.
+Remedy conversion(string_view error) {
+  struct Wording {
+    string_view begin, to, end;
+  };
+  constexpr std::array<Wording, 5> wordings{{{"cannot convert ‘", "to ‘", "’"},
+                                             {"invalid ‘static_cast’ from type ‘", "to type ‘", "’"},
+                                             {"no viable conversion from '", "to '", "'"},
+                                             {"no matching conversion for static_cast from '", "to '", "'"},
+                                             {"cannot convert '", "to '", "'"}}};
+  constexpr std::array<string_view, 12> numbers{"double", "float",         "bool",        "int",
+                                                "long",   "long int",      "unsigned int", "unsigned long",
+                                                "size_t", "std::size_t", "int64_t",     "long unsigned int"};
+  for (const Wording& w : wordings) {
+    if (!error.starts_with(w.begin)) continue;
+    const std::size_t at = error.rfind(w.to);
+    if (at == string_view::npos || !has(error.substr(0, at), "Rep<")) return std::nullopt;
+    const auto type = between(error.substr(at), w.to, w.end);
+    if (!type || std::ranges::find(numbers, *type) == numbers.end()) return std::nullopt;
+    return told("a Rep has no value yet, so it is no " + std::string(*type) +
+           ": keep what is computed of it in a Rep (or write auto); cast<T>(x) makes a Rep<T> of a Rep");
+  }
+  return std::nullopt;
+}
+
+/// a[x] of a number with a fraction, m[i] of a matrix.
+Remedy element(string_view error, const std::vector<string_view>& notes) {
+  string_view container, index;
+  if (const auto gcc = between(error, "no match for ‘operator[]’ (operand types are ‘", " and ‘")) {
+    container = *gcc;
+    index = error.substr(error.find(" and ‘"));
+  } else if (const auto clang = between(error, "no viable overloaded operator[] for type '", "'")) {
+    container = error.substr(error.find("for type"));
+    for (const string_view note : notes)
+      if (has(note, "no known conversion from")) index = note;
+  } else {
+    return std::nullopt;
+  }
+  if (has(container, "Tensor<"))
+    return told("an element of a tensor is m(i, j), a row of a matrix m.row(i)");
+  if (has(container, "Array<") && (has(index, "Rep<double>") || has(index, "Rep<float>") || index.starts_with(" and ‘double")))
+    return told("an index is an integer: write a[cast<int64_t>(x)]");
+  return std::nullopt;
+}
+
+/// Operators that Rep has not, or not for numbers with a fraction.
+Remedy other_operator(string_view error) {
+  if (!has(error, "Rep<")) return std::nullopt;
+  if (has(error, "no match for ‘operator%’")) return told("% is of integers: fmod(x, y) is the remainder of numbers with a fraction");
+  if (has(error, "no match for ‘operator^’")) return told("^ is no power: write pow(x, y), or x * x");
+  if (error.starts_with("invalid operands to binary expression ('") && (has(error, "Rep<double>") || has(error, "Rep<float>")))
+    return told("these types have no such operator: fmod(x, y) is the remainder of numbers with a fraction, pow(x, y) the power");
+  if (has(error, "no match for ‘operator++’") || has(error, "no match for ‘operator--’") ||
+      error.starts_with("cannot increment value of type '") || error.starts_with("cannot decrement value of type '"))
+    return told("a Rep has no ++ and --: write n += 1, n -= 1");
+  return std::nullopt;
+}
+
+Remedy iterators(string_view error) {
+  if (!has(error, "Array<") || !has(error, "Rep<")) return std::nullopt;
+  for (const string_view name : {"begin", "end"})
+    if (has(error, "has no member named ‘" + std::string(name) + "’") ||
+        error.starts_with("no member named '" + std::string(name) + "'"))
+      return told("an array of a program has no iterators: write sum(a), FOR(0, a.size(), init, [&](auto i, auto s) { return ...; }), "
+             "or let lanternc rewrite for (Rep<double> x : a)");
+  return std::nullopt;
+}
+
+/// A function of C++ that is called with a Rep.
+Remedy function_of_values(string_view error, const std::vector<string_view>& notes) {
+  std::optional<string_view> name = between(error, "no matching function for call to ‘", "(");
+  if (!name) name = between(error, "no matching function for call to '", "'");
+  if (!name || *name != "to_string") return std::nullopt;
+  if (std::ranges::none_of(notes, [](string_view note) { return has(note, "Rep<"); })) return std::nullopt;
+  return told("a Rep has no value yet; print(x, \"x\") prints it when the program runs");
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+/// Whether a file declares a function of this name: behind its type at the beginning of a line, or behind a type with <>.
+bool declares(const std::filesystem::path& file, const std::string& name) {
+  const std::string text = text_of(file);
+  const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  const std::string declared = " " + name + "(";
+  for (std::size_t at = text.find(declared, 1); at != std::string::npos; at = text.find(declared, at + 1)) {
+    const std::size_t line = text.rfind('\n', at) + 1;
+    if (text[at - 1] == '>' || (is_letter(text[line]) && text.compare(line, 7, "return ") != 0)) return true;
+  }
+  return false;
+}
+
+/// A name of one of the headers beside lantern.hpp.
+Remedy missing_header(string_view error, const std::string& include) {
+  std::optional<string_view> name;
+  if (error.starts_with("‘") && (has(error, "’ was not declared") || has(error, "’ has not been declared")))
+    name = between(error, "‘", "’");
+  else if (error.starts_with("use of undeclared identifier '"))
+    name = between(error, "'", "'");
+  if (!name || include.empty()) return std::nullopt;
+  constexpr std::array<const char*, 7> headers{"linalg", "special", "solvers", "nn", "random", "onnx", "distributed"};
+  for (const char* header : headers)
+    if (*name == header) return told("write #include <lantern/" + std::string(header) + ".hpp>: namespace " + header + " is there");
+  for (const char* header : headers) {
+    std::error_code none;
+    const std::filesystem::path lantern = std::filesystem::path(include) / "lantern";
+    const std::string qualified = std::string(header) + "::" + std::string(*name);
+    bool there = has(text_of(lantern / (std::string(header) + ".hpp")), qualified + "(");  // made by a macro; the header tells
+    for (const auto& file : std::filesystem::directory_iterator(lantern / "compiler" / header, none))
+      there |= file.path().extension() == ".hpp" && declares(file.path(), std::string(*name));
+    if (there) return told("write " + qualified + " and #include <lantern/" + header + ".hpp>");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> remedy(string_view error, const std::vector<string_view>& notes, const std::string& include) {
+  for (const auto rule : {conversion, other_operator, iterators})
+    if (auto words = rule(error)) return words;
+  for (const auto rule : {element, function_of_values})
+    if (auto words = rule(error, notes)) return words;
+  return missing_header(error, include);
+}
+
+}  // namespace lantern::tool
