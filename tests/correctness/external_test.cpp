@@ -202,6 +202,36 @@ TEST_CASE("external functions: what one changes is not the memory of its first a
           std::vector<double>{1.875, 2.375, 2.875});
 }
 
+TEST_CASE("external functions: what is made for a call is changed in place, what is read later is copied") {
+  const auto zeros = [](const A& x) { return fill(0.0, x.size()); };
+  const auto repeated = [&](A x, I times) { return FOR(0, times, x, [&](I, A u) { return half_x(u, zeros(u), u.size()); }); };
+  // One tensor of zeros for three calls, that is read in the end; x and what is made of it are read later, too.
+  const auto shared = [&](A x) {
+    const A z = zeros(x), a = half_x(x, z, x.size()), b = half_x(a, z, x.size());
+    const A c = half_x(b, a, x.size());
+    return std::tuple(A(a + b), A(half_x(c, x, x.size()) + x), z, c);
+  };
+  const std::vector<double> x{3, -1, 8, 0.5};
+  const auto same = [](const std::vector<double>& a, const std::vector<double>& b) {
+    REQUIRE(a.size() == b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]));
+  };
+  const auto [p, q, r, s] = eager(shared)(x);
+  CHECK(r == std::vector<double>(4, 0.0));
+  for (const CompileOptions& way : all_ways()) {
+    CAPTURE(static_cast<int>(way.target), way.opt, way.threads);
+    const auto f = compile(shared, way);
+    const auto g = compile(repeated, way);
+    for (int again = 0; again < 2; ++again) {
+      const auto [p2, q2, r2, s2] = f(x);
+      same(p2, p), same(q2, q), same(r2, r), same(s2, s);
+      same(g(x, 5), eager(repeated)(x, 5));
+    }
+  }
+  CHECK_FALSE(has(compile(repeated, {.target = Target::c}).source("c"), "lt_copy_"));
+  CHECK(has(compile(shared, {.target = Target::c}).source("c"), "lt_copy_"));
+}
+
 TEST_CASE("external functions: vmap, checkpoints, bounded loops") {
   const auto batch = vmap(grad(curve));
   const std::vector<double> xs{0.1, 0.2, 0.3, 0.4, 0.5};
