@@ -20,8 +20,8 @@ concept CsvNumber = std::same_as<T, float> || std::same_as<T, double>;
 
 struct CsvOptions {  ///< how a table of text is read and written
   /// Whether the first line names the columns. Not set: it does where one of its fields is neither empty nor
-  /// a number, or where it is 0,1,2,... and numbers with fractions follow, as pandas writes tables without
-  /// names; where whole numbers follow such a line, that is an error.
+  /// a number, or where it is 0,1,2,... or ,0,1,2,... and numbers with fractions follow, as pandas writes tables
+  /// without names; where whole numbers follow such a line, that is an error.
   std::optional<bool> header = std::nullopt;
   char separator = ',';
   bool empty_as_nan = false;  ///< an empty field is NaN; else it is an error

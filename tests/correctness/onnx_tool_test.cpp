@@ -135,6 +135,29 @@ TEST_CASE("lantern-onnx runs a model on arrays", "[onnx]") {
     }
 }
 
+TEST_CASE("lantern-onnx prints strings, and writes a sequence item by item", "[onnx]") {
+  const Folder folder;
+  onnx::ValueInfo x, y, parts;
+  x.name = "x";
+  x.element = onnx::Element::float32;
+  x.shape = std::vector<onnx::Dimension>{onnx::Dimension(std::int64_t{2}), onnx::Dimension(std::int64_t{2})};
+  y.name = "y";
+  parts.name = "parts";
+  onnx::Model m;
+  m.opsets[""] = 17;
+  m.graph.name = "texts";
+  m.graph.inputs = {x};
+  m.graph.outputs = {y, parts};
+  m.graph.nodes = {{"a", "Cast", "", {"x"}, {"y"}, {{"to", std::int64_t{8}}}},
+                   {"b", "SplitToSequence", "", {"x"}, {"parts"}, {{"axis", std::int64_t{0}}}}};
+  std::ofstream(folder("texts.onnx"), std::ios::binary) << onnx::write(m);
+  save_npz(folder("x.npz"), {{"x", TensorValue<float>(std::vector<float>{1, 2.5F, -1, 0.5F}, {2, 2})}});
+  const codegen::ProcessResult r = tool({folder("texts.onnx"), "--run", folder("x.npz"), "-o", folder("y.npz")});
+  CHECK(r.status == 0);
+  CHECK(r.out + r.err == "");
+  CHECK(load_npz(folder("y.npz")).at("parts.1").get<float>().data == std::vector<float>{-1, 0.5F});
+}
+
 TEST_CASE("lantern-onnx says how long a run takes", "[onnx]") {
   const Folder folder;
   save_npz(folder("x.npz"), {{"x", TensorValue<float>({3, 2}, 0.5F)}});
