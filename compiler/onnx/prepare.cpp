@@ -244,6 +244,41 @@ struct Tables {
     return any;
   }
 
+  /// Of each branch the number of the first leaf on its way of yes and on that of no: {} where a node has several
+  /// branches that lead to it. Leaves are numbered as the walk meets them, so that those of a branch are a span.
+  std::vector<std::int64_t> spans() const {
+    std::vector<std::int64_t> leading(yes.size(), 0), leftmost(yes.size()), out;
+    for (std::size_t i = 0; i < yes.size(); ++i)
+      if (!is_leaf(i))
+        for (const std::int64_t child : {yes[i], no[i]})
+          if (++leading[static_cast<std::size_t>(child)] > 1 || child < static_cast<std::int64_t>(i)) return {};
+    for (const std::int64_t root : roots)
+      if (++leading[static_cast<std::size_t>(root)] > 1) return {};
+    std::int64_t leaf = static_cast<std::int64_t>(first.size()) - 1;
+    for (std::size_t i = yes.size(); i-- > 0;)
+      leftmost[i] = is_leaf(i) ? --leaf : leftmost[static_cast<std::size_t>(yes[i])];
+    for (std::size_t i = 0; i < yes.size(); ++i)
+      if (!is_leaf(i)) {
+        out.push_back(leftmost[i]);
+        out.push_back(leftmost[static_cast<std::size_t>(no[i])]);
+      }
+    return out;
+  }
+  /// Of each tree, and behind the last one, how many branches and how many leaves are before it.
+  std::vector<std::int64_t> begins() const {
+    std::vector<std::int64_t> out;
+    std::int64_t branches = 0, leaves = 0;
+    std::size_t at = 0;
+    const auto until = [&](std::size_t end) {
+      for (; at < end; ++at) ++(is_leaf(at) ? leaves : branches);
+      out.push_back(branches);
+      out.push_back(leaves);
+    };
+    for (const std::int64_t root : roots) until(static_cast<std::size_t>(root));
+    until(yes.size());
+    return out;
+  }
+
   bool is_leaf(std::size_t at) const { return yes[at] == static_cast<std::int64_t>(at); }
 
   /// Where each node is once the leaves are behind all others.
@@ -401,6 +436,14 @@ void pack_trees(Node& node) {
   add("trees_roots", integers(roots, Element::int64));
   add("trees_nodes", std::move(nodes));
   if (paired) node.attributes.push_back({"trees_paired", std::int64_t{1}});
+  constexpr std::size_t exact = std::size_t{1} << 24U;  // numbers of leaves that a float holds
+  if (const std::vector<std::int64_t> spans = t.spans(); !spans.empty() && t.first.size() < exact) {
+    const std::vector<std::int64_t> begins = t.begins();
+    add("trees_spans", floats({spans.begin(), spans.end()}, f.element)
+                           .reshaped({static_cast<std::int64_t>(spans.size() / 2), 2}));
+    add("trees_begins",
+        integers(begins, Element::int32).reshaped({static_cast<std::int64_t>(begins.size() / 2), 2}));
+  }
   add("trees_value", floats(values, f.element));
   add("trees_first", integers(t.first, Element::int32));
   add("trees_target", integers(t.target, Element::int32));

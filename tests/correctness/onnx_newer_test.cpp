@@ -321,7 +321,7 @@ TEST_CASE("what onnxruntime fuses and quantises is what its parts are") {
     return all;
   }());
   const Value zero = one_of(Element::uint8, 120), other = one_of(Element::uint8, 119);
-  const Value where = run_one(microsoft("QLinearWhere", {"c", "x", "xs", "xz", "y", "ys", "yz", "zs", "zz"}, {}),
+  const Value where = run_one(microsoft("QLinearWhere", {"c", "x", "xs", "xz", "b", "bs", "bz", "ys", "yz"}, {}),
                               {chosen, image, number(0.02F), zero, image, number(0.02F), other, number(0.02F), zero});
   for (std::size_t i = 0; i < 108; ++i)
     CHECK(where.at(i) == image.at(i) + (chosen.at(i) != 0 ? 0 : 1));
