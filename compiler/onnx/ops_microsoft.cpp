@@ -236,9 +236,10 @@ Terms embed_layer_normalization(const Call& c) {
 
 namespace {
 
-/// Attention of queries, keys and values side by side [batch, length, width]. Operands by their places: a mask,
-/// earlier keys and values [2, ...], numbers that are added to the scores.
-Terms packed(const Call& c, const Datum& all, std::size_t mask_at, std::size_t past_at, std::size_t added_at) {
+/// Attention of queries, keys and values side by side [batch, length, width]. Operands by their places: a
+/// mask, earlier keys and values [2, ...], numbers that are added to the scores.
+Terms packed(const Call& c, const Datum& all, std::size_t mask_at, std::size_t past_at,
+             std::size_t added_at) {
   const Datum heads = c.integer(heads_of(c));
   if (c.attribute("do_rotary", std::int64_t{0}) != 0) c.unsupported("attribute 'do_rotary'");
   const Datum width = c.b.size(all, 2);
@@ -374,8 +375,8 @@ Terms qgemm(const Call& c) {
   return as_integers(c, y, 7);
 }
 
-// Operands: a tensor of integers, weights, a bias, the scales of both, a mask, the zero points of both, earlier
-// keys and values.
+// Operands: a tensor of integers, weights, a bias, the scales of both, a mask, the zero points of both,
+// earlier keys and values.
 Terms qattention(const Call& c) {
   c.require_operands(5, 9);
   Call product = c;

@@ -15,8 +15,8 @@ namespace {
 /// So many descents run side by side: a descent waits for its node, its feature and its comparison one after
 /// another, those of others fill the time.
 constexpr std::int64_t side_by_side = 8;
-/// In trees of so many branches on average, and no more, all comparisons are made, for examples in lanes: a descent
-/// makes few of them, but each waits for the one before, and fetches what it compares from anywhere.
+/// In trees of so many branches on average, and no more, all comparisons are made, for examples in lanes: a
+/// descent makes few of them, but each waits for the one before, and fetches what it compares from anywhere.
 constexpr std::int64_t most_branches = 64;
 /// So many examples go through all trees before the next ones: their features stay in the cache.
 constexpr std::int64_t examples_at_once = 64;
@@ -129,26 +129,28 @@ struct Trees {
     return c.b.select(goes_yes(v, node), field(node, 1), field(node, 2));
   }
 
-  /// The leaves of a tree that the examples from `begin` to below `end` come to, written to the vector `leaves`;
-  /// `columns` are the examples' features, one after another. Leaves have their numbers as floating-point ones, of
-  /// which lanes hold as many as of features.
+  /// The leaves of a tree that the examples from `begin` to below `end` come to, written to the vector
+  /// `leaves`; `columns` are the examples' features, one after another. Leaves have their numbers as
+  /// floating-point ones, of which lanes hold as many as of features.
   ///
-  /// Of the leaves from left to right an example is at the first one. Then the branches have their say, each before
-  /// those that it leads to: an example at the first leaf of a branch that says no goes to the first leaf of its way
-  /// of no. (After Lucchese et al., "QuickScorer: a fast algorithm to rank documents with additive ensembles of
-  /// regression trees", SIGIR 2015, which removes the leaves that a branch excludes from a set of bits.)
+  /// Of the leaves from left to right an example is at the first one. Then the branches have their say, each
+  /// before those that it leads to: an example at the first leaf of a branch that says no goes to the first
+  /// leaf of its way of no. (After Lucchese et al., "QuickScorer: a fast algorithm to rank documents with
+  /// additive ensembles of regression trees", SIGIR 2015, which removes the leaves that a branch excludes
+  /// from a set of bits.)
   Datum compared_with_all(const Datum& leaves, const Datum& columns, const Datum& begin, const Datum& end,
                           const Datum& tree) const {
     const Datum zero = c.integer(0), one = c.integer(1);
     const Datum first_branch = wide(begins, {tree, zero}), behind = wide(begins, {c.b.add(tree, one), zero}),
                 first_leaf = c.cast(c.b.get(begins, {tree, one}), spans.type().element());
     return c.b.loop(begin, end, {leaves}, [&](const Datum& example, const Datums& s) {
-      const Datum leaf = c.b.loop(first_branch, behind, {first_leaf}, [&](const Datum& branch, const Datums& at) {
-        const Datum v = c.cast(c.b.get(columns, {field(branch, 0), example}), value.type().element());
-        const Datum here = c.op(Opcode::eq_, at[0], c.b.get(spans, {branch, zero}));
-        const Datum otherwise = c.b.select(here, c.b.get(spans, {branch, one}), at[0]);
-        return Datums{c.b.select(compares(v, c.b.get(value, {branch}), modes[0]), at[0], otherwise)};
-      })[0];
+      const Datum leaf =
+          c.b.loop(first_branch, behind, {first_leaf}, [&](const Datum& branch, const Datums& at) {
+            const Datum v = c.cast(c.b.get(columns, {field(branch, 0), example}), value.type().element());
+            const Datum here = c.op(Opcode::eq_, at[0], c.b.get(spans, {branch, zero}));
+            const Datum otherwise = c.b.select(here, c.b.get(spans, {branch, one}), at[0]);
+            return Datums{c.b.select(compares(v, c.b.get(value, {branch}), modes[0]), at[0], otherwise)};
+          })[0];
       return Datums{c.b.set(s[0], {example}, leaf)};
     })[0];
   }
@@ -225,19 +227,20 @@ struct Trees {
       const Datum sums = one ? c.b.fill(start, {n}) : empty;
       const Datum width = c.integer(examples_at_once);
       const Datum blocks = c.b.div(c.b.add(n, c.integer(examples_at_once - 1)), width);
-      const Datum y = c.b.loop(zero, blocks, {sums, start_of_leaves}, [&](const Datum& block, const Datums& all) {
-        const Datum begin = c.b.mul(block, width), end = c.op(Opcode::imin_, n, c.b.add(begin, width));
-        return c.b.loop(zero, trees, all, [&](const Datum& tree, const Datums& s) {
-          const Datum leaves = compared_with_all(s[1], columns, begin, end, tree);
-          Datums next = c.b.loop(begin, end, {s[0]}, [&](const Datum& example, const Datums& now) {
-            const Datum leaf = wide(leaves, {example});
-            if (!one) return Datums{voted(now[0], example, leaf, count, join)};
-            const Datum vote = c.op(join, c.b.get(now[0], {example}), c.b.get(weight, {leaf}));
-            return Datums{c.b.set(now[0], {example}, vote)};
-          });
-          return Datums{next[0], leaves};
-        });
-      })[0];
+      const Datum y =
+          c.b.loop(zero, blocks, {sums, start_of_leaves}, [&](const Datum& block, const Datums& all) {
+            const Datum begin = c.b.mul(block, width), end = c.op(Opcode::imin_, n, c.b.add(begin, width));
+            return c.b.loop(zero, trees, all, [&](const Datum& tree, const Datums& s) {
+              const Datum leaves = compared_with_all(s[1], columns, begin, end, tree);
+              Datums next = c.b.loop(begin, end, {s[0]}, [&](const Datum& example, const Datums& now) {
+                const Datum leaf = wide(leaves, {example});
+                if (!one) return Datums{voted(now[0], example, leaf, count, join)};
+                const Datum vote = c.op(join, c.b.get(now[0], {example}), c.b.get(weight, {leaf}));
+                return Datums{c.b.set(now[0], {example}, vote)};
+              });
+              return Datums{next[0], leaves};
+            });
+          })[0];
       const int last = 1;
       return Datums{one ? c.b.with_ones(y, {&last, 1}) : y};
     };

@@ -227,8 +227,8 @@ struct Tables {
     return at;
   }
 
-  /// Whether each feature can be given as a pair: itself, and a number that says yes for a NaN. True where one
-  /// comparison by order serves all nodes, with finite numbers.
+  /// Whether each feature can be given as a pair: itself, and a number that says yes for a NaN. True where
+  /// one comparison by order serves all nodes, with finite numbers.
   bool paired() const {
     bool any = false;
     std::int64_t how = -1;
@@ -244,14 +244,16 @@ struct Tables {
     return any;
   }
 
-  /// Of each branch the number of the first leaf on its way of yes and on that of no: {} where a node has several
-  /// branches that lead to it. Leaves are numbered as the walk meets them, so that those of a branch are a span.
+  /// Of each branch the number of the first leaf on its way of yes and on that of no: {} where a node has
+  /// several branches that lead to it. Leaves are numbered as the walk meets them, so that those of a branch
+  /// are a span.
   std::vector<std::int64_t> spans() const {
     std::vector<std::int64_t> leading(yes.size(), 0), leftmost(yes.size()), out;
     for (std::size_t i = 0; i < yes.size(); ++i)
       if (!is_leaf(i))
         for (const std::int64_t child : {yes[i], no[i]})
-          if (++leading[static_cast<std::size_t>(child)] > 1 || child < static_cast<std::int64_t>(i)) return {};
+          if (++leading[static_cast<std::size_t>(child)] > 1 || child < static_cast<std::int64_t>(i))
+            return {};
     for (const std::int64_t root : roots)
       if (++leading[static_cast<std::size_t>(root)] > 1) return {};
     std::int64_t leaf = static_cast<std::int64_t>(first.size()) - 1;

@@ -230,8 +230,7 @@ TEST_CASE("constants in nodes are trained only where that is asked for") {
   const auto frozen = [&](const onnx::ImportOptions& options) {
     std::map<std::string, bool> all;
     const onnx::ImportedModel imported(model(g), ir::Kind::f32, options);
-    for (const onnx::Parameter& p : imported.layout())
-      all[p.name] = p.frozen;
+    for (const onnx::Parameter& p : imported.layout()) all[p.name] = p.frozen;
     return all;
   };
   CHECK(frozen({}) == std::map<std::string, bool>{{"c", true}, {"w", false}});
@@ -240,7 +239,8 @@ TEST_CASE("constants in nodes are trained only where that is asked for") {
 
 namespace {
 
-onnx::Node microsoft(const std::string& op, std::vector<std::string> in, std::vector<onnx::Attribute> attributes) {
+onnx::Node microsoft(const std::string& op, std::vector<std::string> in,
+                     std::vector<onnx::Attribute> attributes) {
   onnx::Node n = node(op, std::move(in), {"y"}, std::move(attributes));
   n.domain = "com.microsoft";
   return n;
@@ -251,12 +251,14 @@ Value run_one(const onnx::Node& n, const std::vector<Value>& in) {
   return run(m, in)[0];
 }
 /// Integers of 8 bits from `least` on, and the numbers that they represent.
-std::pair<Value, Value> quantised(const Shape& shape, Element e, double scale, std::int64_t zero, std::int64_t least) {
+std::pair<Value, Value> quantised(const Shape& shape, Element e, double scale, std::int64_t zero,
+                                  std::int64_t least) {
   Value q(e, shape), x(Element::float32, shape);
   for (std::size_t i = 0; i < static_cast<std::size_t>(q.size()); ++i) {
     const auto n = static_cast<std::int32_t>(least + static_cast<std::int64_t>(i * 37 % 200));
     q.mutable_elements<std::int32_t>()[i] = n;
-    x.mutable_elements<float>()[i] = static_cast<float>((static_cast<double>(n) - static_cast<double>(zero)) * scale);
+    x.mutable_elements<float>()[i] =
+        static_cast<float>((static_cast<double>(n) - static_cast<double>(zero)) * scale);
   }
   return {q, x};
 }
@@ -271,8 +273,9 @@ Value number(float x) { return floats({}, {x}); }
 
 TEST_CASE("what onnxruntime fuses and quantises is what its parts are") {
   const Value a = wave({3, 4}, 1), b = wave({5, 4}, 2), c = wave({5}, 3);
-  const Value gemm = run(single(node("Gemm", {"a", "b", "c"}, {"y"}, {real("alpha", 0.5), whole("transB", 1)}), {a, b, c}),
-                         {a, b, c})[0];
+  const Value gemm =
+      run(single(node("Gemm", {"a", "b", "c"}, {"y"}, {real("alpha", 0.5), whole("transB", 1)}), {a, b, c}),
+          {a, b, c})[0];
   check_near(run_one(microsoft("FusedGemm", {"a", "b", "c"},
                                {real("alpha", 0.5), whole("transB", 1), text("activation", "LeakyRelu"),
                                 real("activation_alpha", 0.25)}),
@@ -282,9 +285,11 @@ TEST_CASE("what onnxruntime fuses and quantises is what its parts are") {
   const auto [q, x] = quantised({2, 3, 8}, Element::uint8, 0.02, 120, 10);
   const auto [w, weights] = quantised({8, 24}, Element::int8, 0.01, 0, -100);
   const Value bias = wave({24}, 4);
-  check_near(run_one(microsoft("QAttention", {"q", "w", "b", "s", "t", "", "z", "o"}, {whole("num_heads", 2)}),
-                     {q, w, bias, number(0.02F), number(0.01F), one_of(Element::uint8, 120), one_of(Element::int8, 0)}),
-             run_one(microsoft("Attention", {"x", "w", "b"}, {whole("num_heads", 2)}), {x, weights, bias}), 1e-4);
+  check_near(
+      run_one(
+          microsoft("QAttention", {"q", "w", "b", "s", "t", "", "z", "o"}, {whole("num_heads", 2)}),
+          {q, w, bias, number(0.02F), number(0.01F), one_of(Element::uint8, 120), one_of(Element::int8, 0)}),
+      run_one(microsoft("Attention", {"x", "w", "b"}, {whole("num_heads", 2)}), {x, weights, bias}), 1e-4);
 
   const auto turned = [&](const Value& v, Shape order) {
     return run(single(node("Transpose", {"x"}, {"y"}, {wholes("perm", std::move(order))}), {v}), {v})[0];
@@ -295,20 +300,24 @@ TEST_CASE("what onnxruntime fuses and quantises is what its parts are") {
   check_near(turned(run_one(microsoft("NhwcMaxPool", {"x"}, window), {image}), {0, 3, 1, 2}),
              run(single(node("MaxPool", {"x"}, {"y"}, window), {first}), {first})[0]);
   const auto [filter, unused] = quantised({4, 3, 3, 3}, Element::int8, 0.01, 0, -90);
-  const std::vector<Value> rest = {number(0.02F), one_of(Element::uint8, 120), filter, number(0.01F),
-                                   one_of(Element::int8, 0), number(0.3F), one_of(Element::uint8, 128)};
+  const std::vector<Value> rest = {
+      number(0.02F), one_of(Element::uint8, 120), filter, number(0.01F), one_of(Element::int8, 0),
+      number(0.3F),  one_of(Element::uint8, 128)};
   const auto before = [&](const Value& v) {
     std::vector<Value> all = {v};
     all.insert(all.end(), rest.begin(), rest.end());
     return all;
   };
   const std::vector<std::string> names = {"x", "xs", "xz", "w", "ws", "wz", "ys", "yz"};
-  check_near(turned(run_one(microsoft("QLinearConv", names, {whole("channels_last", 1), wholes("pads", {1, 1, 1, 1})}),
+  check_near(turned(run_one(microsoft("QLinearConv", names,
+                                      {whole("channels_last", 1), wholes("pads", {1, 1, 1, 1})}),
                             before(image)),
                     {0, 3, 1, 2}),
-             run(single(node("QLinearConv", names, {"y"}, {wholes("pads", {1, 1, 1, 1})}), before(first)), before(first))[0]);
+             run(single(node("QLinearConv", names, {"y"}, {wholes("pads", {1, 1, 1, 1})}), before(first)),
+                 before(first))[0]);
   const std::vector<std::string> pool = {"x", "xs", "xz", "ys", "yz"};
-  const std::vector<Value> scales = {number(0.02F), one_of(Element::uint8, 120), number(0.01F), one_of(Element::uint8, 100)};
+  const std::vector<Value> scales = {number(0.02F), one_of(Element::uint8, 120), number(0.01F),
+                                     one_of(Element::uint8, 100)};
   const auto pooled = [&](const Value& v, std::int64_t last) {
     std::vector<Value> all = {v};
     all.insert(all.end(), scales.begin(), scales.end());
@@ -321,10 +330,10 @@ TEST_CASE("what onnxruntime fuses and quantises is what its parts are") {
     return all;
   }());
   const Value zero = one_of(Element::uint8, 120), other = one_of(Element::uint8, 119);
-  const Value where = run_one(microsoft("QLinearWhere", {"c", "x", "xs", "xz", "b", "bs", "bz", "ys", "yz"}, {}),
-                              {chosen, image, number(0.02F), zero, image, number(0.02F), other, number(0.02F), zero});
-  for (std::size_t i = 0; i < 108; ++i)
-    CHECK(where.at(i) == image.at(i) + (chosen.at(i) != 0 ? 0 : 1));
+  const Value where =
+      run_one(microsoft("QLinearWhere", {"c", "x", "xs", "xz", "b", "bs", "bz", "ys", "yz"}, {}),
+              {chosen, image, number(0.02F), zero, image, number(0.02F), other, number(0.02F), zero});
+  for (std::size_t i = 0; i < 108; ++i) CHECK(where.at(i) == image.at(i) + (chosen.at(i) != 0 ? 0 : 1));
 }
 
 TEST_CASE("a vector of channels that is none is an error") {

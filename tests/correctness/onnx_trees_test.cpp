@@ -179,7 +179,8 @@ TEST_CASE("branches and leaves that several branches lead to") {
               TreeNode{0, -1, "BRANCH_EQ", 3, 5, false, {}}, TreeNode{1, 0, "BRANCH_LEQ", 4, 5, false, {}},
               leaf(1), leaf(-2)}};
   std::mt19937 random(3);
-  const onnx::Session session = onnx::compile(regressor(f, onnx::Dimension("n")), {.target = core::Target::c});
+  const onnx::Session session =
+      onnx::compile(regressor(f, onnx::Dimension("n")), {.target = core::Target::c});
   const Value x = examples(60, f.features, false, random);
   check_near(session.run({x})[0], walked(f, x));
   check_near(onnx::eager(regressor(f, 60)).run({x})[0], walked(f, x));
