@@ -342,4 +342,10 @@ TEST_CASE("a vector of channels that is none is an error") {
   CHECK(run(single(n, {x, v, v}), {x, v, v})[0].shape() == Shape{2, 3, 4});
   CHECK_THROWS_WITH(onnx::eager(single(n, {x, none, v})).run({x, none, v}),
                     Catch::Contains("expected a number for each channel, got f32"));
+  const Value q = wave({2, 3, 8}, 1);
+  onnx::Model m = single(microsoft("MultiHeadAttention", {"q", "k", "v", "b"}, {whole("num_heads", 2)}),
+                         {q, q, q, number(1)});
+  m.opsets["com.microsoft"] = 1;
+  CHECK_THROWS_WITH(onnx::eager(m).run({q, q, q, number(1)}),
+                    Catch::Contains("expected a tensor of at least 1 dimensions, got f32"));
 }
