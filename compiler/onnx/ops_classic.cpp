@@ -568,8 +568,7 @@ Terms svm_classifier(const Call& c) {
       return Datums{now};
     })[0];
     const Datum p = coupled(c, r, classes);
-    return {chosen(c, labels, best(c, classes == 2 ? p : votes)),
-            result(transformed(c, p, post_transform(c)))};
+    return {chosen(c, labels, best(c, votes)), result(transformed(c, p, post_transform(c)))};
   }
   if (classes == 2) {
     const Datum both = pair_of(c, c.op(Opcode::neg_, pairwise), pairwise);

@@ -31,7 +31,9 @@ Terms as_integers(const Call& c, const Datum& x, std::size_t i) {
 
 Datum activated(const Call& c, const Datum& x) {
   const std::string name = c.attribute("activation", std::string());
-  const std::vector<double> p = c.real_attributes("activation_params");
+  std::vector<double> p = c.real_attributes("activation_params");  // FusedGemm has them one by one
+  for (const char* one : {"activation_alpha", "activation_beta"})
+    if (c.node.find(one) != nullptr) p.push_back(c.attribute(one, 0.0));
   const auto parameter = [&](std::size_t i, double otherwise) {
     return c.number(i < p.size() ? p[i] : otherwise, x);
   };
@@ -172,6 +174,8 @@ Terms fused_conv(const Call& c) {
   return {c.result(activated(c, y))};
 }
 
+Terms fused_gemm(const Call& c) { return {c.result(activated(c, c.datum(gemm(c)[0])))}; }
+
 Terms fused_matmul(const Call& c) {
   c.require_operands(2, 2);
   if (c.attribute("transBatchA", std::int64_t{0}) != 0 || c.attribute("transBatchB", std::int64_t{0}) != 0)
@@ -230,15 +234,14 @@ Terms embed_layer_normalization(const Call& c) {
   return {c.result(y, c.element(2)), c.result(counts, Element::int32), c.result(sum, c.element(2))};
 }
 
-// Operands: a tensor, the matrices of queries, keys and values side by side, their bias, a mask, earlier keys
-// and values [2, ...], numbers that are added to the scores.
-Terms packed_attention(const Call& c) {
-  c.require_operands(2, 7);
-  c.require_float(0);
+namespace {
+
+/// Attention of queries, keys and values side by side [batch, length, width]. Operands by their places: a
+/// mask, earlier keys and values [2, ...], numbers that are added to the scores.
+Terms packed(const Call& c, const Datum& all, std::size_t mask_at, std::size_t past_at,
+             std::size_t added_at) {
   const Datum heads = c.integer(heads_of(c));
   if (c.attribute("do_rotary", std::int64_t{0}) != 0) c.unsupported("attribute 'do_rotary'");
-  Datum all = matrix_product(c, c[0], c[1]);
-  if (c.has(2)) all = c.b.add(all, c[2]);
   const Datum width = c.b.size(all, 2);
   Indices ends = {c.b.div(width, c.integer(3)), c.b.div(c.b.mul(width, c.integer(2)), c.integer(3)), width};
   if (const Sizes own = c.attributes("qkv_hidden_sizes"); !own.empty()) {
@@ -251,20 +254,35 @@ Terms packed_attention(const Call& c) {
   const Datum q = with_heads(c, part_of(c, all, 2, c.integer(0), ends[0]), heads);
   Datum k = with_heads(c, part_of(c, all, 2, ends[0], ends[1]), heads),
         v = with_heads(c, part_of(c, all, 2, ends[1], ends[2]), heads);
-  if (c.has(4)) {
+  if (c.has(past_at)) {
     const auto before = [&](std::int64_t i) {
-      return core::perform({Opcode::take_, 0, c.b.loc}, {c[4], c.integer(i)});
+      return core::perform({Opcode::take_, 0, c.b.loc}, {c[past_at], c.integer(i)});
     };
     k = core::detail::concat(Datums{before(0), k}, 2, c.b.loc);
     v = core::detail::concat(Datums{before(1), v}, 2, c.b.loc);
   }
   Mask mask;
-  mask_keys(c, mask, 3, k);
+  mask_keys(c, mask, mask_at, k);
   mask_later(c, mask, q, k);
-  if (c.has(5)) mask.added = c[5];
+  if (c.has(added_at)) mask.added = c[added_at];
   const Datum y = attended(c, q, k, v, mask);
-  if (c.node.outputs.size() < 2) return {c.result(y)};
-  return {c.result(y), c.result(core::detail::stack(Datums{k, v}, 0, c.b.loc))};
+  const Element e = Element::float32;
+  if (c.node.outputs.size() < 2) return {c.result(y, e)};
+  return {c.result(y, e), c.result(core::detail::stack(Datums{k, v}, 0, c.b.loc), e)};
+}
+
+}  // namespace
+
+// Operands: a tensor, the matrices of queries, keys and values side by side, their bias, a mask, earlier keys
+// and values, numbers that are added to the scores.
+Terms packed_attention(const Call& c) {
+  c.require_operands(2, 7);
+  c.require_float(0);
+  Datum all = matrix_product(c, c[0], c[1]);
+  if (c.has(2)) all = c.b.add(all, c[2]);
+  Terms y = packed(c, all, 3, 4, 5);
+  for (Term& t : y) t = c.result(t.datum, c.element(0));
+  return y;
 }
 
 // Operands: queries, keys, values, a bias, a mask of keys, numbers that are added to the scores, earlier keys
@@ -357,6 +375,18 @@ Terms qgemm(const Call& c) {
   return as_integers(c, y, 7);
 }
 
+// Operands: a tensor of integers, weights, a bias, the scales of both, a mask, the zero points of both,
+// earlier keys and values.
+Terms qattention(const Call& c) {
+  c.require_operands(5, 9);
+  Call product = c;
+  product.in = {c.term(0), c.term(1), c.has(6) ? c.in[6] : Term(), c.has(7) ? c.in[7] : Term()};
+  const Datum factor = c.b.mul(c.cast(one_of(c, 3), f32), along(c, c.cast(c[4], f32), 2, 3));
+  Datum all = c.b.mul(c.cast(c.datum(matmul_integer(product)[0]), f32), factor);
+  if (c.has(2)) all = c.b.add(all, c[2]);
+  return packed(c, all, 5, 8, c.in.size());
+}
+
 Terms qlinear_add(const Call& c) {
   c.require_operands(7, 8);
   return as_integers(c, c.b.add(real_of(c, 0), real_of(c, 3)), 6);
@@ -385,24 +415,58 @@ Terms qlinear_softmax(const Call& c) {
 
 namespace {
 
+/// With the dimension of channels moved from the end to the second place, or back.
+Datum channels_second(const Call& c, const Datum& x) {
+  const int rank = x.type().rank();
+  std::vector<int> order = {0, rank - 1};
+  for (int d = 1; d < rank - 1; ++d) order.push_back(d);
+  return c.permute(x, order);
+}
+Datum channels_last(const Call& c, const Datum& x) {
+  const int rank = x.type().rank();
+  std::vector<int> order = {0};
+  for (int d = 2; d < rank; ++d) order.push_back(d);
+  order.push_back(1);
+  return c.permute(x, order);
+}
+
+bool has_channels_last(const Call& c) { return c.attribute("channels_last", std::int64_t{0}) != 0; }
+
+/// What a rule makes of operand 0 whose channels are last, if they are.
+Terms by_channels(const Call& c, const Term& x, Rule rule, bool last) {
+  if (!last) {
+    Call first = c;
+    first.in[0] = x;
+    return rule(first);
+  }
+  if (x.rank() < 3) c.fail("expected a tensor [batch, ..., channels], got " + x.datum.type().str());
+  Call first = c;
+  first.in[0] = Term::tensor(channels_second(c, c.datum(x)), x.element);
+  Terms y = rule(first);
+  return {c.result(channels_last(c, c.datum(y[0])), y[0].element)};
+}
+
 /// What a rule makes of the numbers of operand 0, less their zero point, times their scale.
-Datum by_rule(const Call& c, Rule rule) {
+Terms pooled(const Call& c, Rule rule) {
+  c.require_operands(4, 5);
   Call real = c;
   real.in = {Term::tensor(real_of(c, 0), Element::float32)};
-  return c.datum(rule(real)[0]);
+  const Terms y = by_channels(real, real.in[0], rule, has_channels_last(c));
+  return as_integers(c, c.datum(y[0]), 3);
 }
 
 }  // namespace
 
-Terms qlinear_global_average_pool(const Call& c) {
-  c.require_operands(4, 5);
-  if (c.attribute("channels_last", std::int64_t{0}) != 0) c.unsupported("attribute 'channels_last'");
-  return as_integers(c, by_rule(c, global_average_pool), 3);
+Terms qlinear_global_average_pool(const Call& c) { return pooled(c, global_average_pool); }
+Terms qlinear_average_pool(const Call& c) { return pooled(c, average_pool); }
+Terms nhwc_max_pool(const Call& c) { return by_channels(c, c.term(0), max_pool, true); }
+Terms microsoft_qlinear_conv(const Call& c) {
+  return by_channels(c, c.term(0), qlinear_conv, has_channels_last(c));
 }
-Terms qlinear_average_pool(const Call& c) {
-  c.require_operands(4, 5);
-  if (c.attribute("channels_last", std::int64_t{0}) != 0) c.unsupported("attribute 'channels_last'");
-  return as_integers(c, by_rule(c, average_pool), 3);
+// Operands: a condition, two tensors with their scales and zero points, the result's scale and zero point.
+Terms qlinear_where(const Call& c) {
+  c.require_operands(8, 9);
+  return as_integers(c, c.where(c[0], real_of(c, 1), real_of(c, 4)), 7);
 }
 // Operands: the result's scale and zero point, then three for each part.
 Terms qlinear_concat(const Call& c) {

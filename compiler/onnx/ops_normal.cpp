@@ -12,6 +12,8 @@ using core::detail::Over;
 
 /// A vector of channels as a tensor beside [batch, channels, size...].
 Datum channels(const Call& c, const Datum& v, int rank) {
+  if (!v.type().is_tensor() || v.type().rank() != 1)
+    c.fail("expected a number for each channel, got " + v.type().str());
   std::vector<int> ones;
   for (int d = 2; d < rank; ++d) ones.push_back(d - 1);
   return c.b.with_ones(v, ones);

@@ -79,6 +79,8 @@ Sizes axes_operand(const Call& c, std::size_t i) {
 }  // namespace
 
 Datum part_of(const Call& c, const Datum& x, int axis, const Datum& lo, const Datum& hi, std::int64_t step) {
+  if (axis < 0 || axis >= x.type().rank())
+    c.fail("expected a tensor of at least " + std::to_string(axis + 1) + " dimensions, got " + x.type().str());
   std::vector<core::Part> parts(static_cast<std::size_t>(x.type().rank()), core::Part(core::named::all));
   core::Part& p = parts[static_cast<std::size_t>(axis)];
   p.lo = lo;

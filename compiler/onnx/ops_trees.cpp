@@ -15,10 +15,16 @@ namespace {
 /// So many descents run side by side: a descent waits for its node, its feature and its comparison one after
 /// another, those of others fill the time.
 constexpr std::int64_t side_by_side = 8;
+/// In trees of so many branches on average, and no more, all comparisons are made, for examples in lanes: a
+/// descent makes few of them, but each waits for the one before, and fetches what it compares from anywhere.
+constexpr std::int64_t most_branches = 64;
+/// So many examples go through all trees before the next ones: their features stay in the cache.
+constexpr std::int64_t examples_at_once = 64;
 
 struct Trees {
   const Call& c;
   Datum x, primal, roots, nodes, value, first, target, weight;
+  Datum spans, begins;  ///< where leaves may be found by comparing with all branches
   std::vector<std::int64_t> modes;
   bool any_missing = false;
   Sizes targets;
@@ -39,9 +45,9 @@ struct Trees {
     first = c.datum(table("trees_first"));
     target = c.datum(table("trees_target"));
     weight = c.datum(table("trees_weight"));
-    const Sizes begins = c.integers(table("trees_first"), "votes"),
+    const Sizes votes = c.integers(table("trees_first"), "votes"),
                 rows = c.integers(table("trees_nodes"), "nodes");
-    const std::size_t leaves = begins.size() - 1;
+    const std::size_t leaves = votes.size() - 1;
     inner = static_cast<std::int64_t>(rows.size() / 4 - leaves);
     for (std::size_t i = 0; i < static_cast<std::size_t>(inner); ++i) {
       modes.push_back(rows[4 * i + 3] % tree_missing);
@@ -51,11 +57,15 @@ struct Trees {
     const auto [end, rest] = std::ranges::unique(modes);
     modes.erase(end, rest);
     if (c.attribute("trees_paired", std::int64_t{0}) != 0) pair_features();
+    if (has_spans()) {
+      spans = c.datum(table("trees_spans"));
+      begins = c.datum(table("trees_begins"));
+    }
     targets = c.integers(table("trees_target"), "targets");
     if (leaves == 0 || targets.size() % leaves != 0) return;
     const auto share = static_cast<std::int64_t>(targets.size() / leaves);
-    for (std::size_t i = 0; i < begins.size(); ++i)
-      if (begins[i] != static_cast<std::int64_t>(i) * share) return;
+    for (std::size_t i = 0; i < votes.size(); ++i)
+      if (votes[i] != static_cast<std::int64_t>(i) * share) return;
     each = share;
     in_order = true;
     for (std::size_t i = 0; i < targets.size(); ++i)
@@ -73,27 +83,35 @@ struct Trees {
     any_missing = false;
   }
 
+  /// Whether leaves may be found by comparing with all branches.
+  bool has_spans() const {
+    return list(c, "trees_spans").present() && modes.size() == 1 && !any_missing &&
+           inner <= most_branches * length_of(list(c, "trees_roots"));
+  }
+
   Datum wide(const Datum& t, const Indices& at) const { return c.cast(c.b.get(t, at), ir::Kind::i64); }
   Datum field(const Datum& node, std::int64_t k) const { return wide(nodes, {node, c.integer(k)}); }
 
+  Datum compares(const Datum& v, const Datum& w, std::int64_t how) const {
+    switch (static_cast<TreeMode>(how)) {
+      case TreeMode::leq:
+        return c.op(Opcode::le_, v, w);
+      case TreeMode::lt:
+        return c.b.less(v, w);
+      case TreeMode::gte:
+        return c.op(Opcode::le_, w, v);
+      case TreeMode::gt:
+        return c.b.less(w, v);
+      case TreeMode::eq:
+        return c.op(Opcode::eq_, v, w);
+      default:
+        return c.op(Opcode::ne_, v, w);
+    }
+  }
+
   Datum goes_yes(const Datum& v, const Datum& node) const {
     const Datum w = c.b.get(value, {node});
-    const auto compared = [&](std::int64_t how) {
-      switch (static_cast<TreeMode>(how)) {
-        case TreeMode::leq:
-          return c.op(Opcode::le_, v, w);
-        case TreeMode::lt:
-          return c.b.less(v, w);
-        case TreeMode::gte:
-          return c.op(Opcode::le_, w, v);
-        case TreeMode::gt:
-          return c.b.less(w, v);
-        case TreeMode::eq:
-          return c.op(Opcode::eq_, v, w);
-        default:
-          return c.op(Opcode::ne_, v, w);
-      }
-    };
+    const auto compared = [&](std::int64_t how) { return compares(v, w, how); };
     Datum yes_way = modes.empty() ? Datum::integer(1, ir::Bool) : compared(modes[0]);
     if (modes.size() < 2 && !any_missing) return yes_way;
     const Datum how = field(node, 3), bit = c.integer(tree_missing);
@@ -109,6 +127,32 @@ struct Trees {
   Datum next(const Datum& node, const Datum& example) const {
     const Datum v = c.cast(c.b.get(primal, {example, field(node, 0)}), value.type().element());
     return c.b.select(goes_yes(v, node), field(node, 1), field(node, 2));
+  }
+
+  /// The leaves of a tree that the examples from `begin` to below `end` come to, written to the vector
+  /// `leaves`; `columns` are the examples' features, one after another. Leaves have their numbers as
+  /// floating-point ones, of which lanes hold as many as of features.
+  ///
+  /// Of the leaves from left to right an example is at the first one. Then the branches have their say, each
+  /// before those that it leads to: an example at the first leaf of a branch that says no goes to the first
+  /// leaf of its way of no. (After Lucchese et al., "QuickScorer: a fast algorithm to rank documents with
+  /// additive ensembles of regression trees", SIGIR 2015, which removes the leaves that a branch excludes
+  /// from a set of bits.)
+  Datum compared_with_all(const Datum& leaves, const Datum& columns, const Datum& begin, const Datum& end,
+                          const Datum& tree) const {
+    const Datum zero = c.integer(0), one = c.integer(1);
+    const Datum first_branch = wide(begins, {tree, zero}), behind = wide(begins, {c.b.add(tree, one), zero}),
+                first_leaf = c.cast(c.b.get(begins, {tree, one}), spans.type().element());
+    return c.b.loop(begin, end, {leaves}, [&](const Datum& example, const Datums& s) {
+      const Datum leaf =
+          c.b.loop(first_branch, behind, {first_leaf}, [&](const Datum& branch, const Datums& at) {
+            const Datum v = c.cast(c.b.get(columns, {field(branch, 0), example}), value.type().element());
+            const Datum here = c.op(Opcode::eq_, at[0], c.b.get(spans, {branch, zero}));
+            const Datum otherwise = c.b.select(here, c.b.get(spans, {branch, one}), at[0]);
+            return Datums{c.b.select(compares(v, c.b.get(value, {branch}), modes[0]), at[0], otherwise)};
+          })[0];
+      return Datums{c.b.set(s[0], {example}, leaf)};
+    })[0];
   }
 
   /// Descents from 0 to below `count`, each of a root and an example: the numbers of the leaves that they
@@ -175,8 +219,34 @@ struct Trees {
     const Datum empty = c.b.fill(start, {n, c.integer(count)});
     const auto memory = [&](const Datum& size) { return c.b.fill(zero, {size}); };
     const auto root = [&](const Datum& tree) { return c.b.get(roots, {tree}); };
+    // All examples are compared with the branches of a tree, then with those of the next one.
+    const auto by_branches = [&] {
+      const Datum columns = c.permute(primal, {1, 0});
+      const Datum start_of_leaves = c.b.fill(Datum::number(0, ir::Type(spans.type().element())), {n});
+      const bool one = count == 1 && each == 1;  // a vector, whose elements are side by side
+      const Datum sums = one ? c.b.fill(start, {n}) : empty;
+      const Datum width = c.integer(examples_at_once);
+      const Datum blocks = c.b.div(c.b.add(n, c.integer(examples_at_once - 1)), width);
+      const Datum y =
+          c.b.loop(zero, blocks, {sums, start_of_leaves}, [&](const Datum& block, const Datums& all) {
+            const Datum begin = c.b.mul(block, width), end = c.op(Opcode::imin_, n, c.b.add(begin, width));
+            return c.b.loop(zero, trees, all, [&](const Datum& tree, const Datums& s) {
+              const Datum leaves = compared_with_all(s[1], columns, begin, end, tree);
+              Datums next = c.b.loop(begin, end, {s[0]}, [&](const Datum& example, const Datums& now) {
+                const Datum leaf = wide(leaves, {example});
+                if (!one) return Datums{voted(now[0], example, leaf, count, join)};
+                const Datum vote = c.op(join, c.b.get(now[0], {example}), c.b.get(weight, {leaf}));
+                return Datums{c.b.set(now[0], {example}, vote)};
+              });
+              return Datums{next[0], leaves};
+            });
+          })[0];
+      const int last = 1;
+      return Datums{one ? c.b.with_ones(y, {&last, 1}) : y};
+    };
     // All examples descend a tree, then the next one: a tree's nodes stay in the cache.
     const auto by_trees = [&] {
+      if (has_spans()) return by_branches();
       return Datums{c.b.loop(zero, trees, {empty, memory(n)}, [&](const Datum& tree, const Datums& s) {
         const Datum leaves = descended(s[1], n, [&](const Datum& example) {
           return std::array<Datum, 2>{root(tree), example};

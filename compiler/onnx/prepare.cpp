@@ -227,8 +227,8 @@ struct Tables {
     return at;
   }
 
-  /// Whether each feature can be given as a pair: itself, and a number that says yes for a NaN. True where one
-  /// comparison by order serves all nodes, with finite numbers.
+  /// Whether each feature can be given as a pair: itself, and a number that says yes for a NaN. True where
+  /// one comparison by order serves all nodes, with finite numbers.
   bool paired() const {
     bool any = false;
     std::int64_t how = -1;
@@ -244,6 +244,43 @@ struct Tables {
     return any;
   }
 
+  /// Of each branch the number of the first leaf on its way of yes and on that of no: {} where a node has
+  /// several branches that lead to it. Leaves are numbered as the walk meets them, so that those of a branch
+  /// are a span.
+  std::vector<std::int64_t> spans() const {
+    std::vector<std::int64_t> leading(yes.size(), 0), leftmost(yes.size()), out;
+    for (std::size_t i = 0; i < yes.size(); ++i)
+      if (!is_leaf(i))
+        for (const std::int64_t child : {yes[i], no[i]})
+          if (++leading[static_cast<std::size_t>(child)] > 1 || child < static_cast<std::int64_t>(i))
+            return {};
+    for (const std::int64_t root : roots)
+      if (++leading[static_cast<std::size_t>(root)] > 1) return {};
+    std::int64_t leaf = static_cast<std::int64_t>(first.size()) - 1;
+    for (std::size_t i = yes.size(); i-- > 0;)
+      leftmost[i] = is_leaf(i) ? --leaf : leftmost[static_cast<std::size_t>(yes[i])];
+    for (std::size_t i = 0; i < yes.size(); ++i)
+      if (!is_leaf(i)) {
+        out.push_back(leftmost[i]);
+        out.push_back(leftmost[static_cast<std::size_t>(no[i])]);
+      }
+    return out;
+  }
+  /// Of each tree, and behind the last one, how many branches and how many leaves are before it.
+  std::vector<std::int64_t> begins() const {
+    std::vector<std::int64_t> out;
+    std::int64_t branches = 0, leaves = 0;
+    std::size_t at = 0;
+    const auto until = [&](std::size_t end) {
+      for (; at < end; ++at) ++(is_leaf(at) ? leaves : branches);
+      out.push_back(branches);
+      out.push_back(leaves);
+    };
+    for (const std::int64_t root : roots) until(static_cast<std::size_t>(root));
+    until(yes.size());
+    return out;
+  }
+
   bool is_leaf(std::size_t at) const { return yes[at] == static_cast<std::int64_t>(at); }
 
   /// Where each node is once the leaves are behind all others.
@@ -257,39 +294,57 @@ struct Tables {
   }
 };
 
+/// Error: a branch that leads to itself. Branches that none leads to are taken away until none is left.
+void require_acyclic(const Forest& f, const Reader& reader) {
+  std::vector<std::int64_t> leading(f.branches.size(), 0), next;
+  const auto children = [&](const Branch& b) {
+    return b.mode == TreeMode::leaf ? std::vector<std::int64_t>() : std::vector<std::int64_t>{b.yes, b.no};
+  };
+  for (const Branch& b : f.branches)
+    for (const std::int64_t child : children(b)) ++leading[static_cast<std::size_t>(child)];
+  for (std::size_t i = 0; i < leading.size(); ++i)
+    if (leading[i] == 0) next.push_back(static_cast<std::int64_t>(i));
+  std::size_t taken = 0;
+  for (; !next.empty(); ++taken) {
+    const Branch& b = f.branches[static_cast<std::size_t>(next.back())];
+    next.pop_back();
+    for (const std::int64_t child : children(b))
+      if (--leading[static_cast<std::size_t>(child)] == 0) next.push_back(child);
+  }
+  if (taken < f.branches.size()) reader.fail("expected trees, got a node that leads to itself");
+}
+
+/// Several branches may lead to one, as those that LightGBM's categories become: it is in the tables once.
+/// A leaf is there once for each branch that leads to it.
 Tables tables_of(const Forest& f, const Reader& reader) {
+  require_acyclic(f, reader);
   Tables t;
-  // A leaf may be used by several branches, a branch by one: then there are at most so many nodes.
-  std::size_t most = 16;
-  for (const Branch& b : f.branches) most += 2 + 2 * b.members.size();
   struct Visit {
     std::int64_t branch;
     std::vector<std::int64_t> from;  ///< nodes whose way of yes, or of no, leads here
     bool yes;
   };
-  std::vector<bool> used(f.branches.size(), false);
+  std::vector<std::int64_t> placed(f.branches.size(), -1);
   for (const std::int64_t root : f.roots) {
     std::vector<Visit> left = {{root, {}, false}};
-    bool begun = false;
+    std::int64_t first = -1;  // where the root is
     while (!left.empty()) {
       const Visit v = std::move(left.back());
       left.pop_back();
       const Branch& b = f.branches[static_cast<std::size_t>(v.branch)];
-      if (b.mode != TreeMode::leaf) {
-        if (used[static_cast<std::size_t>(v.branch)] || t.feature.size() > most)
-          reader.fail("expected trees, got a node that two others lead to, or that leads to itself");
-        used[static_cast<std::size_t>(v.branch)] = true;
-      }
-      const bool member = b.mode == TreeMode::member;
-      std::int64_t at =
-          t.add(b, member ? TreeMode::eq : b.mode, member && !b.members.empty() ? b.members[0] : b.value);
-      if (!begun) t.roots.push_back(at);
-      begun = true;
-      for (const std::int64_t from : v.from) (v.yes ? t.yes : t.no)[static_cast<std::size_t>(from)] = at;
-      if (b.mode == TreeMode::leaf) continue;
+      const bool member = b.mode == TreeMode::member, leaf = b.mode == TreeMode::leaf;
+      std::int64_t& place = placed[static_cast<std::size_t>(v.branch)];
+      const bool known = place >= 0 && !leaf;
+      if (!known)
+        place =
+            t.add(b, member ? TreeMode::eq : b.mode, member && !b.members.empty() ? b.members[0] : b.value);
+      if (first < 0) first = place;
+      for (const std::int64_t from : v.from) (v.yes ? t.yes : t.no)[static_cast<std::size_t>(from)] = place;
+      if (leaf || known) continue;
       if (member && b.members.empty())
         reader.fail("attribute 'membership_values': expected members for each node");
       // A set is compared with member by member.
+      std::int64_t at = place;
       std::vector<std::int64_t> chain = {at};
       for (std::size_t k = 1; k < b.members.size(); ++k) {
         const std::int64_t next = t.add(b, TreeMode::eq, b.members[k]);
@@ -299,10 +354,11 @@ Tables tables_of(const Forest& f, const Reader& reader) {
       left.push_back({b.no, {at}, false});
       left.push_back({b.yes, chain, true});
     }
+    t.roots.push_back(first);
   }
   for (std::size_t i = 0; i < f.branches.size(); ++i)
-    if (f.branches[i].mode != TreeMode::leaf && !used[i])
-      reader.fail("expected trees, got a node that no root leads to, or that leads to itself");
+    if (f.branches[i].mode != TreeMode::leaf && placed[i] < 0)
+      reader.fail("expected trees, got a node that no root leads to");
   t.first.push_back(static_cast<std::int64_t>(t.target.size()));
   return t;
 }
@@ -382,6 +438,14 @@ void pack_trees(Node& node) {
   add("trees_roots", integers(roots, Element::int64));
   add("trees_nodes", std::move(nodes));
   if (paired) node.attributes.push_back({"trees_paired", std::int64_t{1}});
+  constexpr std::size_t exact = std::size_t{1} << 24U;  // numbers of leaves that a float holds
+  if (const std::vector<std::int64_t> spans = t.spans(); !spans.empty() && t.first.size() < exact) {
+    const std::vector<std::int64_t> begins = t.begins();
+    add("trees_spans", floats({spans.begin(), spans.end()}, f.element)
+                           .reshaped({static_cast<std::int64_t>(spans.size() / 2), 2}));
+    add("trees_begins",
+        integers(begins, Element::int32).reshaped({static_cast<std::int64_t>(begins.size() / 2), 2}));
+  }
   add("trees_value", floats(values, f.element));
   add("trees_first", integers(t.first, Element::int32));
   add("trees_target", integers(t.target, Element::int32));

@@ -92,6 +92,8 @@ Datum Build::with_ones(const Datum& t, std::span<const int> places) const {
   if (places.empty()) return t;
   const int rank = t.type().rank() + static_cast<int>(places.size());
   if (rank > static_cast<int>(index_letters.size())) raise_at(loc, "a tensor of too many dimensions");
+  for (const int d : places)
+    if (d < 0 || d >= rank) raise_at(loc, "expected a tensor of more dimensions, got " + t.type().str());
   std::string from, to, sizes;
   Datums operands = {t};
   std::vector<std::int64_t> shape;

@@ -137,10 +137,12 @@ class Reader {
     return false;
   }
 
-  /// Whether the fields are 0, 1, 2, ...: two or more, written as whole numbers.
+  /// Whether the fields are 0, 1, 2, ...: two or more, written as whole numbers; behind an empty one where
+  /// pandas writes the numbers of rows too.
   static bool counts_columns(const std::vector<Field>& first) {
-    for (std::size_t i = 0; i < first.size(); ++i)
-      if (first[i].text != std::to_string(i)) return false;
+    const std::size_t begin = first.front().text.empty() ? 1 : 0;
+    for (std::size_t i = begin; i < first.size(); ++i)
+      if (first[i].text != std::to_string(i - begin)) return false;
     return first.size() > 1;
   }
   /// Whether a number behind the first line is written with a fraction or an exponent, so that the whole

@@ -20,15 +20,15 @@ concept CsvNumber = std::same_as<T, float> || std::same_as<T, double>;
 
 struct CsvOptions {  ///< how a table of text is read and written
   /// Whether the first line names the columns. Not set: it does where one of its fields is neither empty nor
-  /// a number, or where it is 0,1,2,... and numbers with fractions follow, as pandas writes tables without
-  /// names; where whole numbers follow such a line, that is an error.
+  /// a number, or where it is 0,1,2,... or ,0,1,2,... and numbers with fractions follow, as pandas writes
+  /// tables without names; where whole numbers follow such a line, that is an error.
   std::optional<bool> header = std::nullopt;
   char separator = ',';
   bool empty_as_nan = false;  ///< an empty field is NaN; else it is an error
 };
 
 template <CsvNumber T>
-struct CsvTable {  ///< numbers, and the names of their columns
+struct CsvTable {                    ///< numbers, and the names of their columns
   TensorValue<T> values;             ///< [rows, columns]
   std::vector<std::string> columns;  ///< their names; none without a header
 };

@@ -97,7 +97,7 @@ AnyTensor load_dlpack(const DLTensor& t) {
   if (bytes > 0 && t.data == nullptr)
     fail(where, "expected the elements of a tensor of shape " + shape_text(layout.shape) + ", got no memory");
   const std::byte* from = static_cast<const std::byte*>(t.data) + t.byte_offset;
-  if (t.strides == nullptr || bytes == 0) return decode(layout, {from, bytes});
+  if (t.strides == nullptr || bytes == 0) return decode(where, layout, {from, bytes});
   std::vector<std::byte> gathered(bytes);
   switch (bits_of(layout.type)) {
     case 8:
@@ -116,7 +116,7 @@ AnyTensor load_dlpack(const DLTensor& t) {
       gather<8>(from, t, gathered);
       break;
   }
-  return decode(layout, gathered);
+  return decode(where, layout, gathered);
 }
 
 AnyTensor load_dlpack(const DlpackVersioned& tensor) {

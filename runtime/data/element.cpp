@@ -48,14 +48,8 @@ float float_of_code(std::uint8_t code) {
   return all[code];
 }
 
-std::int64_t signed_of(std::uint64_t x) {
-  if (x > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    throw Error(fmt::format(
-        "expected integers up to 2^63 - 1, got {} among those of type uint64; convert them before they "
-        "are saved",
-        x));
-  return static_cast<std::int64_t>(x);
-}
+/// Where require_signed found none that is negative then.
+std::int64_t signed_of(std::uint64_t x) { return static_cast<std::int64_t>(x); }
 
 constexpr auto as_it_is = [](auto x) { return x; };
 
@@ -184,6 +178,20 @@ class Offsets {
 };
 
 /// The elements as an AnyTensor keeps them.
+/// Error: integers of 2^63 or more, which int64 does not have.
+void require_signed(const std::string& where, const Layout& layout, std::span<const std::byte> bytes) {
+  if (layout.type != Stored::uint64) return;
+  for (std::size_t at = 0; at + 8 <= bytes.size(); at += 8) {
+    std::uint64_t n = 0;  // the most significant byte first
+    for (std::size_t k = 0; k < 8; ++k)
+      n = n << 8U | std::to_integer<std::uint64_t>(bytes[at + (layout.big_endian ? k : 7 - k)]);
+    if (n >> 63U != 0)
+      fail(where, fmt::format("expected integers up to 2^63 - 1, got {} among those of type uint64; convert "
+                              "them before they are saved",
+                              n));
+  }
+}
+
 template <Element T>
 TensorValue<Kept<T>> decode_kept(const Layout& layout, std::span<const std::byte> bytes) {
   const std::size_t bits = bits_of(layout.type), count = bytes.size() * 8 / bits,
@@ -277,6 +285,7 @@ TensorValue<T> decode(const std::string& where, const Layout& layout, std::span<
              "expected elements that {} holds exactly, got {}; loaded without a type, as an AnyTensor, "
              "convert<{}>() converts them",
              name_of<T>(), name_of(layout.type), name_of<T>()));
+  require_signed(where, layout, bytes);
   TensorValue<Kept<T>> kept = decode_kept<T>(layout, bytes);
   if constexpr (std::is_same_v<T, bool>)
     return {std::vector<bool>(kept.data.begin(), kept.data.end()), std::move(kept.shape)};
@@ -290,8 +299,9 @@ template TensorValue<std::int64_t> decode(const std::string&, const Layout&, std
 template TensorValue<float> decode(const std::string&, const Layout&, std::span<const std::byte>);
 template TensorValue<double> decode(const std::string&, const Layout&, std::span<const std::byte>);
 
-AnyTensor decode(const Layout& layout, std::span<const std::byte> bytes) {
+AnyTensor decode(const std::string& where, const Layout& layout, std::span<const std::byte> bytes) {
   const Stored type = layout.type;
+  require_signed(where, layout, bytes);
   if (type == Stored::boolean) return any_tensor(decode_kept<bool>(layout, bytes));
   if (holds<std::int32_t>(type)) return any_tensor(decode_kept<std::int32_t>(layout, bytes));
   if (holds<std::int64_t>(type)) return any_tensor(decode_kept<std::int64_t>(layout, bytes));

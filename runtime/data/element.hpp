@@ -66,14 +66,15 @@ struct Layout {
 std::uint64_t bytes_of(const std::string& where, const Layout& layout);
 
 /// The tensor, row-major. `bytes` are as many as bytes_of says.
-/// Error: T does not hold every value of the stored type, so that elements could change.
+/// Error: T does not hold every value of the stored type, so that elements could change, or a uint64 of 2^63
+/// or more.
 template <Element T>
 TensorValue<T> decode(const std::string& where, const Layout& layout, std::span<const std::byte> bytes);
 
 /// The same as a tensor of the stored type, or of the smallest that holds all of its values: int32 for
 /// shorter integers, int64 for uint32 and uint64, float for float16, bfloat16, shorter numbers and complex64,
 /// double for complex128. Error: a uint64 of 2^63 or more.
-AnyTensor decode(const Layout& layout, std::span<const std::byte> bytes);
+AnyTensor decode(const std::string& where, const Layout& layout, std::span<const std::byte> bytes);
 
 /// Takes the bytes of a file in turn.
 using Sink = std::function<void(std::span<const std::byte>)>;

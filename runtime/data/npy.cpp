@@ -120,13 +120,14 @@ class HeaderReader {
     if (at('['))
       fail(where_, "expected elements that are numbers, got records; save each of their fields by itself");
     const std::string_view descr = string("the dtype");
-    // As NumPy reads it: '<f4', '=f4' and 'f4' in this machine's order, or 'float32'.
+    // As NumPy reads it: '<f4', '=f4' and 'f4' in this machine's order, a character such as '<d', or
+    // 'float32'.
     const bool ordered =
         !descr.empty() && std::string_view("<>|=").find(descr.front()) != std::string_view::npos;
     const char order = ordered ? descr.front() : '=';
     const std::string_view code = descr.substr(ordered ? 1 : 0);
     const std::optional<Stored> type = code == "V1" || code == "V2" ? raw(descr) : stored(code, !ordered);
-    if (!type || (order == '|' && bits_of(*type) > 8 && code[0] != 'V'))
+    if (!type)
       fail(where_, "expected a dtype of bool, int8 to int64, uint8 to uint64 or float16 to float64, got " +
                        in_quotes(descr) +
                        (descr == "|O" ? ", which is pickled objects; save an array of numbers"
@@ -157,8 +158,20 @@ class HeaderReader {
     static constexpr std::pair<std::string_view, Stored> codes[] = {
         {"b1", boolean}, {"i1", int8},  {"u1", uint8},  {"i2", int16},   {"u2", uint16},  {"i4", int32},
         {"u4", uint32},  {"i8", int64}, {"u8", uint64}, {"f2", float16}, {"f4", float32}, {"f8", float64}};
+    // numpy.org/doc/stable/reference/arrays.scalars.html: the character of each type; 'l' where long has 8
+    // bytes.
+    static constexpr std::string_view characters = "?bBhHiIlLqQefd";
+    static constexpr Stored of_characters[] = {boolean, int8,   uint8, int16,  uint16,  int32,   uint32,
+                                               int64,   uint64, int64, uint64, float16, float32, float64};
+    static constexpr std::pair<std::string_view, Stored> names[] = {{"bool", boolean},   {"float", float64},
+                                                                    {"half", float16},   {"single", float32},
+                                                                    {"double", float64}, {"int", int64}};
     for (const auto& [name, type] : codes)
       if (name == code || (by_name && name_of(type) == code)) return type;
+    if (const std::size_t at = characters.find(code); code.size() == 1 && at != std::string_view::npos)
+      return of_characters[at];
+    for (const auto& [name, type] : names)
+      if (by_name && name == code) return type;
     return std::nullopt;
   }
 
@@ -246,7 +259,7 @@ TensorValue<T> load_npy(std::span<const std::byte> bytes, const std::string& nam
 
 AnyTensor load_npy(std::span<const std::byte> bytes, const std::string& name, const NpyOptions& options) {
   const auto [layout, elements] = core::data::parts(name, bytes, options);
-  return core::data::decode(layout, elements);
+  return core::data::decode(name, layout, elements);
 }
 
 template <core::data::Element T>

@@ -94,7 +94,7 @@ Safetensors load_safetensors(std::span<const std::byte> bytes, const std::string
   Safetensors all;
   all.metadata = std::move(header.metadata);
   for (const SafetensorsEntry& e : header.entries) {
-    AnyTensor t = decode(e.layout, elements.subspan(e.begin, e.end - e.begin));
+    AnyTensor t = decode(name, e.layout, elements.subspan(e.begin, e.end - e.begin));
     if (stored_as(t) != e.layout.type) all.dtypes.emplace(e.name, safetensors_dtype(e.layout.type));
     all.tensors.emplace(e.name, std::move(t));
   }

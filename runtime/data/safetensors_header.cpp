@@ -215,6 +215,11 @@ SafetensorsHeader read_safetensors_header(const std::string& where, std::string_
   if (begin == text.size() || text[begin] != '{')
     fail(where, "expected '{' to begin the header, got " +
                     (text.empty() ? std::string("an empty header") : in_quotes(text.substr(0, 8))));
+  if (const std::size_t at = text.find('\0'); at != std::string_view::npos)  // the parser would end there
+    fail(where,
+         fmt::format("expected JSON and white space up to the header's end, got a NUL byte after {} of "
+                     "its {} bytes",
+                     at, text.size()));
   HeaderEvents events(where);
   json::sax_parse(text.begin(), text.end(), &events);
   SafetensorsHeader header = std::move(events.header);

@@ -230,10 +230,122 @@ TEST_CASE("constants in nodes are trained only where that is asked for") {
   const auto frozen = [&](const onnx::ImportOptions& options) {
     std::map<std::string, bool> all;
     const onnx::ImportedModel imported(model(g), ir::Kind::f32, options);
-    for (const onnx::Parameter& p : imported.layout())
-      all[p.name] = p.frozen;
+    for (const onnx::Parameter& p : imported.layout()) all[p.name] = p.frozen;
     return all;
   };
   CHECK(frozen({}) == std::map<std::string, bool>{{"c", true}, {"w", false}});
   CHECK(frozen({.train_constants = true}) == std::map<std::string, bool>{{"c", false}, {"w", false}});
+}
+
+namespace {
+
+onnx::Node microsoft(const std::string& op, std::vector<std::string> in,
+                     std::vector<onnx::Attribute> attributes) {
+  onnx::Node n = node(op, std::move(in), {"y"}, std::move(attributes));
+  n.domain = "com.microsoft";
+  return n;
+}
+Value run_one(const onnx::Node& n, const std::vector<Value>& in) {
+  onnx::Model m = single(n, in);
+  m.opsets["com.microsoft"] = 1;
+  return run(m, in)[0];
+}
+/// Integers of 8 bits from `least` on, and the numbers that they represent.
+std::pair<Value, Value> quantised(const Shape& shape, Element e, double scale, std::int64_t zero,
+                                  std::int64_t least) {
+  Value q(e, shape), x(Element::float32, shape);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(q.size()); ++i) {
+    const auto n = static_cast<std::int32_t>(least + static_cast<std::int64_t>(i * 37 % 200));
+    q.mutable_elements<std::int32_t>()[i] = n;
+    x.mutable_elements<float>()[i] =
+        static_cast<float>((static_cast<double>(n) - static_cast<double>(zero)) * scale);
+  }
+  return {q, x};
+}
+Value one_of(Element e, std::int32_t n) {
+  Value v(e, {});
+  v.mutable_elements<std::int32_t>()[0] = n;
+  return v;
+}
+Value number(float x) { return floats({}, {x}); }
+
+}  // namespace
+
+TEST_CASE("what onnxruntime fuses and quantises is what its parts are") {
+  const Value a = wave({3, 4}, 1), b = wave({5, 4}, 2), c = wave({5}, 3);
+  const Value gemm =
+      run(single(node("Gemm", {"a", "b", "c"}, {"y"}, {real("alpha", 0.5), whole("transB", 1)}), {a, b, c}),
+          {a, b, c})[0];
+  check_near(run_one(microsoft("FusedGemm", {"a", "b", "c"},
+                               {real("alpha", 0.5), whole("transB", 1), text("activation", "LeakyRelu"),
+                                real("activation_alpha", 0.25)}),
+                     {a, b, c}),
+             run(single(node("LeakyRelu", {"a"}, {"y"}, {real("alpha", 0.25)}), {gemm}), {gemm})[0]);
+
+  const auto [q, x] = quantised({2, 3, 8}, Element::uint8, 0.02, 120, 10);
+  const auto [w, weights] = quantised({8, 24}, Element::int8, 0.01, 0, -100);
+  const Value bias = wave({24}, 4);
+  check_near(
+      run_one(
+          microsoft("QAttention", {"q", "w", "b", "s", "t", "", "z", "o"}, {whole("num_heads", 2)}),
+          {q, w, bias, number(0.02F), number(0.01F), one_of(Element::uint8, 120), one_of(Element::int8, 0)}),
+      run_one(microsoft("Attention", {"x", "w", "b"}, {whole("num_heads", 2)}), {x, weights, bias}), 1e-4);
+
+  const auto turned = [&](const Value& v, Shape order) {
+    return run(single(node("Transpose", {"x"}, {"y"}, {wholes("perm", std::move(order))}), {v}), {v})[0];
+  };
+  const auto [image, numbers] = quantised({1, 6, 6, 3}, Element::uint8, 0.02, 120, 5);
+  const Value first = turned(image, {0, 3, 1, 2});
+  const std::vector<onnx::Attribute> window = {wholes("kernel_shape", {2, 2}), wholes("strides", {2, 2})};
+  check_near(turned(run_one(microsoft("NhwcMaxPool", {"x"}, window), {image}), {0, 3, 1, 2}),
+             run(single(node("MaxPool", {"x"}, {"y"}, window), {first}), {first})[0]);
+  const auto [filter, unused] = quantised({4, 3, 3, 3}, Element::int8, 0.01, 0, -90);
+  const std::vector<Value> rest = {
+      number(0.02F), one_of(Element::uint8, 120), filter, number(0.01F), one_of(Element::int8, 0),
+      number(0.3F),  one_of(Element::uint8, 128)};
+  const auto before = [&](const Value& v) {
+    std::vector<Value> all = {v};
+    all.insert(all.end(), rest.begin(), rest.end());
+    return all;
+  };
+  const std::vector<std::string> names = {"x", "xs", "xz", "w", "ws", "wz", "ys", "yz"};
+  check_near(turned(run_one(microsoft("QLinearConv", names,
+                                      {whole("channels_last", 1), wholes("pads", {1, 1, 1, 1})}),
+                            before(image)),
+                    {0, 3, 1, 2}),
+             run(single(node("QLinearConv", names, {"y"}, {wholes("pads", {1, 1, 1, 1})}), before(first)),
+                 before(first))[0]);
+  const std::vector<std::string> pool = {"x", "xs", "xz", "ys", "yz"};
+  const std::vector<Value> scales = {number(0.02F), one_of(Element::uint8, 120), number(0.01F),
+                                     one_of(Element::uint8, 100)};
+  const auto pooled = [&](const Value& v, std::int64_t last) {
+    std::vector<Value> all = {v};
+    all.insert(all.end(), scales.begin(), scales.end());
+    return run_one(microsoft("QLinearGlobalAveragePool", pool, {whole("channels_last", last)}), all);
+  };
+  check_near(turned(pooled(image, 1), {0, 3, 1, 2}), pooled(first, 0));
+  const Value chosen = bools({1, 6, 6, 3}, [] {
+    std::vector<bool> all(108);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i % 3 == 0;
+    return all;
+  }());
+  const Value zero = one_of(Element::uint8, 120), other = one_of(Element::uint8, 119);
+  const Value where =
+      run_one(microsoft("QLinearWhere", {"c", "x", "xs", "xz", "b", "bs", "bz", "ys", "yz"}, {}),
+              {chosen, image, number(0.02F), zero, image, number(0.02F), other, number(0.02F), zero});
+  for (std::size_t i = 0; i < 108; ++i) CHECK(where.at(i) == image.at(i) + (chosen.at(i) != 0 ? 0 : 1));
+}
+
+TEST_CASE("a vector of channels that is none is an error") {
+  const Value x = wave({2, 3, 4}, 1), v = wave({3}, 2), none = number(1);
+  const onnx::Node n = node("InstanceNormalization", {"x", "s", "b"}, {"y"});
+  CHECK(run(single(n, {x, v, v}), {x, v, v})[0].shape() == Shape{2, 3, 4});
+  CHECK_THROWS_WITH(onnx::eager(single(n, {x, none, v})).run({x, none, v}),
+                    Catch::Contains("expected a number for each channel, got f32"));
+  const Value q = wave({2, 3, 8}, 1);
+  onnx::Model m = single(microsoft("MultiHeadAttention", {"q", "k", "v", "b"}, {whole("num_heads", 2)}),
+                         {q, q, q, number(1)});
+  m.opsets["com.microsoft"] = 1;
+  CHECK_THROWS_WITH(onnx::eager(m).run({q, q, q, number(1)}),
+                    Catch::Contains("expected a tensor of at least 1 dimensions, got f32"));
 }

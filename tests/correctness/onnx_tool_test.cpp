@@ -135,6 +135,30 @@ TEST_CASE("lantern-onnx runs a model on arrays", "[onnx]") {
     }
 }
 
+TEST_CASE("lantern-onnx prints strings, and writes a sequence item by item", "[onnx]") {
+  const Folder folder;
+  onnx::ValueInfo x, y, parts;
+  x.name = "x";
+  x.element = onnx::Element::float32;
+  x.shape = std::vector<onnx::Dimension>{onnx::Dimension(std::int64_t{2}), onnx::Dimension(std::int64_t{2})};
+  y.name = "y";
+  parts.name = "parts";
+  onnx::Model m;
+  m.opsets[""] = 17;
+  m.graph.name = "texts";
+  m.graph.inputs = {x};
+  m.graph.outputs = {y, parts};
+  m.graph.nodes = {{"a", "Cast", "", {"x"}, {"y"}, {{"to", std::int64_t{8}}}},
+                   {"b", "SplitToSequence", "", {"x"}, {"parts"}, {{"axis", std::int64_t{0}}}}};
+  std::ofstream(folder("texts.onnx"), std::ios::binary) << onnx::write(m);
+  save_npz(folder("x.npz"), {{"x", TensorValue<float>(std::vector<float>{1, 2.5F, -1, 0.5F}, {2, 2})}});
+  const codegen::ProcessResult r =
+      tool({folder("texts.onnx"), "--run", folder("x.npz"), "-o", folder("y.npz")});
+  CHECK(r.status == 0);
+  CHECK(r.out == "y : string[2,2] = '1', '2.5', '-1', '0.5'\n");
+  CHECK(load_npz(folder("y.npz")).at("parts.1").get<float>().data == std::vector<float>{-1, 0.5F});
+}
+
 TEST_CASE("lantern-onnx says how long a run takes", "[onnx]") {
   const Folder folder;
   save_npz(folder("x.npz"), {{"x", TensorValue<float>({3, 2}, 0.5F)}});
@@ -142,8 +166,9 @@ TEST_CASE("lantern-onnx says how long a run takes", "[onnx]") {
       tool({folder("small.onnx"), "--run", folder("x.npz"), "-o", folder("y.npz"), "--repeat", "3"});
   INFO(r.err);
   REQUIRE(r.status == 0);
-  CHECK_THAT(r.out, Catch::Matches("a run takes [0-9]+\\.[0-9]{3} ms, median of 3; [0-9]+\\.[0-9]{3} ms of the "
-                                   "processor, at least\n"));
+  CHECK_THAT(r.out,
+             Catch::Matches("a run takes [0-9]+\\.[0-9]{3} ms, median of 3; [0-9]+\\.[0-9]{3} ms of the "
+                            "processor, at least\n"));
   CHECK(load_npz(folder("y.npz")).at("scores").get<float>().shape == std::vector<std::int64_t>{3, 2});
 }
 
@@ -185,7 +210,8 @@ TEST_CASE("lantern-onnx writes a model, and its derivative, as sources", "[onnx]
       "[2,3]\n//   6  v [3,2]\n";
   for (const char* kind : {"c", "cpp", "header"}) {
     const std::string text = emitted({std::string("--emit=") + kind});
-    CHECK(std::ranges::none_of(text, [](unsigned char c) { return c < ' ' && c != '\n'; }));  // no bytes of the model
+    CHECK(std::ranges::none_of(
+        text, [](unsigned char c) { return c < ' ' && c != '\n'; }));  // no bytes of the model
     CHECK(text.starts_with(layout));
     CHECK_THAT(text, Contains("small("));
   }

@@ -169,6 +169,25 @@ TEST_CASE("trees say what a walk through each says") {
       }
 }
 
+TEST_CASE("branches and leaves that several branches lead to") {
+  // A set of categories as LightGBM's exporter writes it: each comparison's yes leads to the same branch.
+  const auto leaf = [](float weight) { return TreeNode{0, 0, "LEAF", 0, 0, false, {{0, weight}}}; };
+  Forest f;
+  f.features = 2;
+  f.targets = 1;
+  f.trees = {{TreeNode{0, 1, "BRANCH_EQ", 3, 1, false, {}}, TreeNode{0, 0.5F, "BRANCH_EQ", 3, 2, false, {}},
+              TreeNode{0, -1, "BRANCH_EQ", 3, 5, false, {}}, TreeNode{1, 0, "BRANCH_LEQ", 4, 5, false, {}},
+              leaf(1), leaf(-2)}};
+  std::mt19937 random(3);
+  const onnx::Session session =
+      onnx::compile(regressor(f, onnx::Dimension("n")), {.target = core::Target::c});
+  const Value x = examples(60, f.features, false, random);
+  check_near(session.run({x})[0], walked(f, x));
+  check_near(onnx::eager(regressor(f, 60)).run({x})[0], walked(f, x));
+  f.trees[0][3].yes = 1;
+  CHECK_THROWS_WITH(onnx::eager(regressor(f, 60)), Catch::Contains("got a node that leads to itself"));
+}
+
 TEST_CASE("a tree that is one leaf, and more trees than descend side by side") {
   std::mt19937 random(2);
   Forest f = forest(3, 1, {"BRANCH_LEQ"}, false, Votes::one, random);

@@ -45,8 +45,8 @@ onnx::Value value_of(const AnyTensor& array, const onnx::ValueInfo& declared) {
 }
 
 AnyTensor array_of(const onnx::Value& v, const std::string& name) {
-  if (v.is_sequence() || !onnx::is_supported(v.element()))
-    throw Error("result '" + name + "': expected a tensor of numbers, got a " + v.describe());
+  if (!onnx::is_supported(v.element()))
+    throw Error("result '" + name + "': expected numbers or strings, got a " + v.describe());
   switch (onnx::kind_of(v.element())) {
     case ir::Kind::boolean:
       return v.tensor<bool>();
@@ -58,6 +58,25 @@ AnyTensor array_of(const onnx::Value& v, const std::string& name) {
       return v.tensor<float>();
     default:
       return v.tensor<double>();
+  }
+}
+
+/// A result among the arrays: a sequence as one for each item, 'NAME.0' the first; no value as none. Strings,
+/// which the archive has no place for, are printed, a line for each tensor.
+void add_result(const onnx::Value& v, const std::string& name, NamedTensors& out) {
+  if (v.is_sequence()) {
+    for (std::size_t k = 0; k < v.items().size(); ++k)
+      add_result(v.items()[k], name + "." + std::to_string(k), out);
+  } else if (v.element() == onnx::Element::string) {
+    std::string line = name + " : " + v.describe();
+    const char* before = " = '";
+    for (const std::string& text : v.texts()) {
+      line += before + text + "'";
+      before = ", '";
+    }
+    std::printf("%s\n", line.c_str());
+  } else if (v.element() != onnx::Element::undefined) {
+    out.emplace(name, array_of(v, name));
   }
 }
 
@@ -108,10 +127,7 @@ void run_model(onnx::Model model, const OnnxOptions& options) {
   const std::vector<onnx::Value> results = session.run(arguments);
   if (options.repeat > 0) time_runs(session, arguments, options.repeat);
   NamedTensors out;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const std::string& name = session.results()[i].name;
-    out.emplace(name, array_of(results[i], name));
-  }
+  for (std::size_t i = 0; i < results.size(); ++i) add_result(results[i], session.results()[i].name, out);
   save_npz(options.output, out);
 }
 
