@@ -273,12 +273,11 @@ class Guard : Flows {
       if (condition) masks[op->result()] = {condition};
       return;
     }
-    if (op->is(Opcode::set_) && is_zero(op->operands.back()) && conditional(operand(op->result()).flow) &&
-        operand(op->result()).by_element) {
-      const Masked base = masks[op->operands[0]];
+    if (op->is(Opcode::set_) && operand(op->result()).by_element && conditional(operand(op->result()).flow)) {
+      const Masked rest = masks[op->operands[0]], element = masks[op->operands.back()];
       exact_operands(b, op, masks);
       keep(op);
-      masks[op->result()] = without_element(b, *op, base);
+      masks[op->result()] = replaced(b, *op, rest, element);
       return;
     }
     const Kind kind = kind_of(*op);
@@ -310,19 +309,17 @@ class Guard : Flows {
   }
 
   /// The mask of an array after one element was replaced.
-  Masked without_element(Builder& b, const Op& op, const Masked& base) {
-    std::vector<Value*> operands = op.operands;
-    Value* const v = operands[0];
-    const ir::Type element(v->type.element());
-    Value* count = base.count;
-    if (!count && base.condition && base.condition->type.is_tensor()) count = one_where(b, base.condition, element);
-    if (!count) {
-      Value* const one = base.condition ? one_where(b, base.condition, element) : b.number(1, element);
-      count = b.emit(Opcode::broadcast_, {one, v});
-    }
-    operands[0] = count;
-    operands.back() = b.number(0, element);
-    count = b.emit(Opcode::set_, operands);
+  Masked replaced(Builder& b, const Op& set, const Masked& rest, const Masked& element) {
+    std::vector<Value*> operands = set.operands;
+    Value* const array = operands[0];
+    const ir::Type type(array->type.element());
+    const auto number = [&](const Value* v, const Masked& m) {
+      return m.condition ? one_where(b, m.condition, type) : b.number(is_zero(v) ? 0 : 1, type);
+    };
+    Value* const others = rest.count ? rest.count : number(array, rest);
+    operands[0] = others->type.is_tensor() ? others : b.emit(Opcode::broadcast_, {others, array});
+    operands.back() = number(operands.back(), element);
+    Value* const count = b.emit(Opcode::set_, operands);
     return {nonzero(b, count), true, count};
   }
   static Value* nonzero(Builder& b, Value* count) { return b.emit(Opcode::ne_, {count, b.zero_like(count)}); }
