@@ -527,7 +527,7 @@ class Flows {
     for (std::size_t i = jump ? 1 : 0; i < op.operands.size(); ++i) {
       if (op.operands[i] != v) continue;
       if (jump) f = both(f, of_argument(op.operands[0], i - 1, 0));
-      else f = both(f, surely(cells_[op.callee->body->params[i]].flow));
+      else f = both(f, cells_[op.callee->body->params[i]].flow);
     }
     return f;
   }
