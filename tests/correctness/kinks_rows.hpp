@@ -324,6 +324,35 @@ inline std::vector<Row> rows_of_arrays() {
     const auto m = transpose(sqrt(reshape(a, 2, 2)));
     return m(0, 1);
   }, {0, 0, 4, 0});
+  add("39l", [](V a) { return transpose(reshape(sqrt(a), 2, 2))(0, 1); }, {0, 0, 4, 0});
+  add("39m", [](V a) { return sum(FOR(0, 1, 1.0 / a, [&](auto i, V s) { return s.set(i, a[1]); })); }, {0, 4});
+  add("39n", [](V a) {
+    return sum(FOR(0, a.size(), log(a), [&](auto i, V s) {
+      return IF(a[i] <= 0.0, [&] { return s.set(i, D(1.0)); }, [&] { return s; });
+    }));
+  }, {0, 4, 0});
+  // Arrays that recursive functions read.
+  add("39o", [](V a) {
+    const auto from = FUN<double(Array<double>, std::int64_t)>("from", [](auto self, V b, I i) {
+      return IF(i >= b.size(), [] { return D(0.0); }, [&] { return b[i] + 2.0 * self(b, i + 1); });
+    });
+    return from(sqrt(a), 1);
+  }, {0, 4, 9});
+  add("39p", [](V a) {
+    const auto all = FUN<double(Array<double>, std::int64_t, std::int64_t)>("all", [](auto self, V b, I i, I j) {
+      return IF(j - i <= 1, [&] { return b[i]; }, [&] {
+        const I middle = (i + j) / 2;
+        return self(b, i, middle) + self(b, middle, j);
+      });
+    });
+    return all(sqrt(a), 1, a.size()) + all(log(a), 2, 3);
+  }, {0, 4, 9, 1});
+  add("39q", [](V a) {
+    const auto in_turn = FUN<double(Array<double>, Array<double>, std::int64_t)>("in_turn", [](auto self, V b, V c, I i) {
+      return IF(i >= b.size(), [] { return D(0.0); }, [&] { return b[i] + self(c, b, i + 1); });
+    });
+    return in_turn(sqrt(a), log(a), 1);
+  }, {0, 4, 1, 1});
   add("36c", [](V a) { const D n = norm(a); return n * n; }, {0, 0}, true);
   return r;
 }

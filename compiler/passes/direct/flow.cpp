@@ -41,8 +41,9 @@ class Guard : Flows {
       Cell& c = cells_[v];
       if (!own(v) || !guarded(c)) continue;
       if (v->type.content().is_tensor() && !by_elements(v, c)) continue;
-      // A number that goes through a loop keeps it from running in lanes: only a factor that may be infinite is worth it.
-      if (!c.wanted_pole && goes_through_loop(c)) continue;
+      // A number that goes through a loop keeps it from running in lanes, and one that calls take on costs time in each:
+      // only a factor that may be infinite is worth it.
+      if (!c.wanted_pole && goes_around(c)) continue;
       if (condition(*c.home, v, c) == Form::unseen || adds_by_element(v, c)) todo.push_back(v);
     }
     std::vector<Block*> extended;
@@ -59,12 +60,12 @@ class Guard : Flows {
       }
       counted_.push_back(v);
       for (Op* use : c.uses) {
-        if (!use->is(Opcode::jump_)) continue;
-        if (condition_at(*use, v) != Form::unseen) continue;
-        for (std::size_t i = 1; i < use->operands.size(); ++i) {
+        const bool jump = use->is(Opcode::jump_);
+        if ((!jump && !use->is(Opcode::call_)) || condition_at(*use, v) != Form::unseen) continue;
+        for (std::size_t i = jump ? 1 : 0; i < use->operands.size(); ++i) {
           if (use->operands[i] != v) continue;
           Value* const p = parameter(*use, i);
-          if (p && conditional(cells_[p].flow) && !handed_on_.contains(use->operands[0]) && beside.insert(p).second)
+          if (p && conditional(cells_[p].flow) && !(jump && handed_on_.contains(use->operands[0])) && beside.insert(p).second)
             todo.push_back(p);
         }
       }
@@ -87,26 +88,33 @@ class Guard : Flows {
         }
       }
       block->params = std::move(params);
-      block->parent->results[0]->type = ir::Type::cont(types);
+      if (block->parent) block->parent->results[0]->type = ir::Type::cont(types);
     }
     for (Block* b : blocks_) {
-      Op* const jump = end(*b);
-      Op* const fun = jump && jump->is(Opcode::jump_) ? jump->operands[0]->def : nullptr;
-      if (!fun || std::ranges::find(extended, fun->blocks[0]) == extended.end()) continue;
-      std::vector<Value*> operands{jump->operands[0]};
-      auto given = jump->operands.begin() + 1;
-      for (Value* p : fun->blocks[0]->params) {
-        if (operands.size() > 1 && is_companion(*fun->blocks[0], *p)) {
-          const Cell* c = cell(operands.back());
-          Value* const primal = operands[operands.size() - 2];
-          operands.push_back(c && c->companion ? c->companion
-                                               : Builder::before(jump).op(Opcode::ref_new_, {primal}, {p->type})->result());
-        } else {
+      Op* const op = end(*b);
+      const Block* const to = op ? entered_by(*op) : nullptr;
+      if (!to || std::ranges::find(extended, to) == extended.end()) continue;
+      auto given = op->operands.begin();
+      std::vector<Value*> operands;
+      if (op->is(Opcode::jump_)) operands.push_back(*given++);
+      for (const Value* p : to->params) {
+        if (!is_companion(*to, *p)) {
           operands.push_back(*given++);
+          continue;
         }
+        const Cell* c = cell(operands.back());
+        Value* const primal = operands[operands.size() - 2];
+        operands.push_back(c && c->companion ? c->companion
+                                             : Builder::before(op).op(Opcode::ref_new_, {primal}, {p->type})->result());
       }
-      jump->operands = std::move(operands);
+      op->operands = std::move(operands);
     }
+  }
+  /// The block that a jump or a call runs, if that is known.
+  static const Block* entered_by(const Op& op) {
+    if (op.is(Opcode::call_)) return op.callee->body;
+    const Op* const fun = op.is(Opcode::jump_) ? op.operands[0]->def : nullptr;
+    return fun && fun->is(Opcode::fun_) ? fun->blocks[0] : nullptr;
   }
   bool is_companion(const Block& block, const Value& p) {
     if (p.index == 0) return false;
@@ -114,13 +122,13 @@ class Guard : Flows {
     return c && c->companion == &p;
   }
 
-  /// Whether a loop takes the cell from iteration to iteration.
-  bool goes_through_loop(const Cell& c) const {
+  /// Whether a loop takes the cell from iteration to iteration, or calls take it on.
+  bool goes_around(const Cell& c) const {
     return std::ranges::any_of(c.uses, [&](const Op* use) {
-      return use->is(Opcode::jump_) && loops_.contains(use->operands[0]->def);
+      return use->is(Opcode::call_) || (use->is(Opcode::jump_) && loops_.contains(use->operands[0]->def));
     });
   }
-  /// At a jump, of a cell that it hands on.
+  /// At a jump or call, of a cell that it hands on.
   Form condition_at(const Op& jump, const Value* v) { return condition(*jump.parent, v, *cell(v)); }
 
   // ---- backward parts, written anew
@@ -185,9 +193,7 @@ class Guard : Flows {
       const Cell* c = cell(v);
       if (!c || !c->companion || covered(block, v, *c)) continue;
       const Value* p = parameter(end, i);
-      const Flow f = end.is(Opcode::call_) ? surely(cells_[end.callee->body->params[i]].flow)
-                     : p                   ? cells_[const_cast<Value*>(p)].flow
-                                           : of_argument(end.operands[0], i - 1, 0);
+      const Flow f = p ? cells_[const_cast<Value*>(p)].flow : of_argument(end.operands[0], i - 1, 0);
       if (f == Flow::never) continue;
       if (conditional(f) && p && cells_[const_cast<Value*>(p)].companion) continue;  // counted there
       add_count(b, *c, b.number(1, element_of(v)));
@@ -273,12 +279,11 @@ class Guard : Flows {
       if (condition) masks[op->result()] = {condition};
       return;
     }
-    if (op->is(Opcode::set_) && is_zero(op->operands.back()) && conditional(operand(op->result()).flow) &&
-        operand(op->result()).by_element) {
-      const Masked base = masks[op->operands[0]];
+    if (op->is(Opcode::set_) && operand(op->result()).by_element && conditional(operand(op->result()).flow)) {
+      const Masked rest = masks[op->operands[0]], element = masks[op->operands.back()];
       exact_operands(b, op, masks);
       keep(op);
-      masks[op->result()] = without_element(b, *op, base);
+      masks[op->result()] = replaced(b, *op, rest, element);
       return;
     }
     const Kind kind = kind_of(*op);
@@ -310,19 +315,17 @@ class Guard : Flows {
   }
 
   /// The mask of an array after one element was replaced.
-  Masked without_element(Builder& b, const Op& op, const Masked& base) {
-    std::vector<Value*> operands = op.operands;
-    Value* const v = operands[0];
-    const ir::Type element(v->type.element());
-    Value* count = base.count;
-    if (!count && base.condition && base.condition->type.is_tensor()) count = one_where(b, base.condition, element);
-    if (!count) {
-      Value* const one = base.condition ? one_where(b, base.condition, element) : b.number(1, element);
-      count = b.emit(Opcode::broadcast_, {one, v});
-    }
-    operands[0] = count;
-    operands.back() = b.number(0, element);
-    count = b.emit(Opcode::set_, operands);
+  Masked replaced(Builder& b, const Op& set, const Masked& rest, const Masked& element) {
+    std::vector<Value*> operands = set.operands;
+    Value* const array = operands[0];
+    const ir::Type type(array->type.element());
+    const auto number = [&](const Value* v, const Masked& m) {
+      return m.condition ? one_where(b, m.condition, type) : b.number(part(v).flow == Flow::never ? 0 : 1, type);
+    };
+    Value* const others = rest.count ? rest.count : number(array, rest);
+    operands[0] = others->type.is_tensor() ? others : b.emit(Opcode::broadcast_, {others, array});
+    operands.back() = number(operands.back(), element);
+    Value* const count = b.emit(Opcode::set_, operands);
     return {nonzero(b, count), true, count};
   }
   static Value* nonzero(Builder& b, Value* count) { return b.emit(Opcode::ne_, {count, b.zero_like(count)}); }

@@ -8,8 +8,8 @@
 //   always   nothing is done
 //   where a condition holds, which the block sees: products with it are kept by a select of that condition
 //   now and then   the same, with a number beside the cell that counts the additions: a cell, too, which goes
-//            where the cell goes. Beside an array there is a number for each element, where products with its adjoint
-//            may have infinite factors (poles.hpp) and no loop reads and changes it
+//            where the cell goes, through loops and calls. Beside an array there is a number for each element, where
+//            products with its adjoint may have infinite factors (poles.hpp) and no loop reads elements that it changes
 //
 // Zeros that are numbers, as those of a factor 0, stay what they are. Sums of products (matrices) take zeros as numbers.
 #pragma once

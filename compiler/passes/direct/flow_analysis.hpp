@@ -280,6 +280,9 @@ class Flows {
     return found == derived_.end() ? Derived{Flow::always} : found->second;
   }
 
+  /// The same of a part of a value, where a constant 0 means that nothing flows.
+  Derived part(const Value* v) const { return is_zero(v) ? Derived{Flow::never} : operand(v); }
+
   /// Whether it is known of each element of an array whether something flows to it. Not of an array that a loop
   /// reads and changes: there a count beside each element would cost as much as the element.
   static bool by_elements(const Value* v, const Cell& c) {
@@ -287,9 +290,18 @@ class Flows {
   }
 
   /// Whether a loop replaces one element after the other: each is read where it is replaced, and has what follows the loop.
-  bool counted_by_loop(const Op& set) const {
-    return std::any_of(set.operands.begin() + 1, set.operands.end() - 1,
-                       [&](const Value* i) { return !i->def && i->block->parent && loops_.contains(i->block->parent); });
+  /// Not where products are made of what flows to the array that the loop begins with.
+  bool counted_by_loop(const Op& set, const Value* cell) {
+    const bool counted = std::any_of(set.operands.begin() + 1, set.operands.end() - 1, [&](const Value* i) {
+      return !i->def && i->block->parent && loops_.contains(i->block->parent);
+    });
+    const Value* first = cell;
+    while (const Op* const fun = first->def ? nullptr : first->block->parent) {
+      const Op* const start = end(*fun->parent);
+      if (!start || !start->is(Opcode::jump_) || start->operands[0]->def != fun) break;
+      first = start->operands[first->index + 1];
+    }
+    return counted && (first == cell || !cells_[const_cast<Value*>(first)].wanted_pole);
   }
   /// Whether what an element was before it was replaced is read: something flows to it in place of what flowed to its
   /// successor.
@@ -368,25 +380,35 @@ class Flows {
     return ordered_[op.callee] = any;
   }
 
+  /// Of an array after one element was replaced: what flows to the others flows as before. Nothing where the array is not
+  /// looked at by elements.
+  std::optional<Derived> of_replaced(const Op& set) {
+    const auto to = added_to_.find(&set);
+    if (to != added_to_.end() && !by_elements(to->second, cells_[to->second])) return {};
+    const Derived rest = part(set.operands[0]), element = part(set.operands.back());
+    const bool whole = rest.flow == Flow::always || rest.flow == Flow::entered;
+    if (whole && to != added_to_.end() && element.flow == Flow::never &&
+        (counted_by_loop(set, to->second) || read_before(set, to->second)))
+      return rest;
+    const Op* const base = set.operands[0]->def;
+    if (base && base->is(Opcode::fill_) && base->operands[0]->def && base->operands[0]->def->is(Opcode::undef_))
+      return element;  // the others are replaced, too
+    const bool waits = waits_ != Waits::never && (rest.flow == Flow::open || element.flow == Flow::open);
+    const Flow f = waits ? Flow::open : joined(rest.flow, element.flow);
+    return Derived{conditional(f) ? Flow::sometimes : f, conditional(f)};
+  }
+
   Derived derive(const Op& op) {
     if (comes_from_outside(op)) return {Flow::always};
     if (op.is(Opcode::ref_get_)) {
       const Cell& c = *cell(op.operands[0]);
       return {c.flow, by_elements(op.operands[0], c)};
     }
-    // The adjoint of an array after one element was replaced: nothing flows to that element.
-    const auto to = op.is(Opcode::set_) && is_zero(op.operands.back()) ? added_to_.find(&op) : added_to_.end();
-    if (to != added_to_.end() && by_elements(to->second, cells_[to->second])) {
-      const Derived rest = operand(op.operands[0]);
-      const bool whole = rest.flow == Flow::always || rest.flow == Flow::entered;
-      if (whole && (counted_by_loop(op) || read_before(op, to->second))) return rest;
-      return {whole ? Flow::sometimes : rest.flow, true};
+    if (op.is(Opcode::set_) && derived_[op.result()].wanted_pole) {
+      if (const auto d = of_replaced(op)) return *d;
     }
     if (op.is(Opcode::select_)) {
-      const auto side = [&](std::size_t i) {
-        return is_zero(op.operands[i]) ? Derived{Flow::never} : operand(op.operands[i]);
-      };
-      const Derived a = side(1), b = side(2);
+      const Derived a = part(op.operands[1]), b = part(op.operands[2]);
       const Flow flow = either(a.flow, b.flow);
       return {flow == Flow::entered ? Flow::sometimes : flow,
               a.by_element || b.by_element || op.operands[0]->type.is_tensor()};
@@ -505,7 +527,7 @@ class Flows {
     for (std::size_t i = jump ? 1 : 0; i < op.operands.size(); ++i) {
       if (op.operands[i] != v) continue;
       if (jump) f = both(f, of_argument(op.operands[0], i - 1, 0));
-      else f = both(f, surely(cells_[op.callee->body->params[i]].flow));
+      else f = both(f, cells_[op.callee->body->params[i]].flow);
     }
     return f;
   }
