@@ -44,7 +44,7 @@ bool is_rematerialisable(std::vector<const Value*> values, const std::function<b
     }
     const Op& op = *v->def;
     if (!seen.insert(&op).second || (popped && op.is(Opcode::pop_))) continue;
-    if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || op.is(Opcode::loop_) || seen.size() > longest ||
+    if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || !op.blocks.empty() || seen.size() > longest ||
         ir::info(op.code).effect != ir::Effect::none)
       return false;
     const bool state = op.is(Opcode::get_) && inside(op.operands[0]);

@@ -38,7 +38,7 @@ std::vector<const Op*> updates_of(const Scatter& s) {
 class Distribution {
  public:
   Distribution(ir::Module& module, Op* loop, const Uses& all)
-      : module_(module), uses_(loop), all_(all), nest_(nest_of(loop, uses_)) {}
+      : module_(module), uses_(loop), all_(all), nest_(nest_of(loop, uses_, true)) {}
 
   bool run() {
     if (!nest_) return false;
@@ -52,9 +52,15 @@ class Distribution {
           }))
         continue;
       const bool pure = available(*s, false);
-      if (pure && !costly(*s))
+      if (pure && !costly(*s)) {
         again.push_back(std::move(*s));
-      else if ((pure || available(*s, true)) && keep_neighbours(*s))
+        continue;
+      }
+      const bool popped = pure || available(*s, true);
+      leave_middle(*s);
+      if (!pure && std::ranges::none_of(s->neighbours, &Neighbours::empty) && available(*s, false) && !costly(*s))
+        again.push_back(std::move(*s));
+      else if (popped && worth_keeping(*s))
         kept.push_back(std::move(*s));
     }
     if (again.empty() && kept.empty()) return false;
@@ -178,9 +184,8 @@ class Distribution {
     return false;
   }
 
-  /// Leaves to the nest what iterations add to the element in the middle, most often their own, and asks whether
-  /// arrays for what is added to others are not too small and too many to pay.
-  bool keep_neighbours(Scatter& s) const {
+  /// Leaves to the nest what iterations add to the element in the middle, most often their own.
+  static void leave_middle(Scatter& s) {
     for (Neighbours& adds : s.neighbours) {
       const std::vector<Span> spans = spread(adds);
       const auto middle = [&](const Addition& a) {
@@ -190,6 +195,9 @@ class Distribution {
       };
       std::erase_if(adds, middle);
     }
+  }
+  /// True where arrays for what is added are not too small and too many to pay.
+  bool worth_keeping(const Scatter& s) const {
     constexpr std::int64_t few = 16;
     for (const Nest::Level& l : nest_->levels)
       if (const auto n = constant_trip_count(l.loop); n && *n < few) return false;
