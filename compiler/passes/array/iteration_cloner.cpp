@@ -73,16 +73,18 @@ Value* over(ir::Builder& b, Value* array, Value* from, Value* to,
   return loop->results[1];
 }
 
-std::size_t price(const Block& b) {
+std::size_t price(const Op& op) {
   constexpr std::size_t function = 40, division = 16;
+  if (op.results.empty() || op.is(Opcode::constant_)) return 0;
+  if (op.result()->type == ir::I64 && !op.is(Opcode::get_)) return 0;  // of an address
+  const bool slow =
+      (op.is(Opcode::div_) || op.is(Opcode::sqrt_)) && op.result()->type.is_float_element();
+  return ir::is_library_function(op.code) ? function : slow ? division : 1;
+}
+
+std::size_t price(const Block& b) {
   std::size_t sum = 0;
-  for (const Op* op : b.ops) {
-    if (op->results.empty() || op->is(Opcode::constant_)) continue;
-    if (op->result()->type == ir::I64 && !op->is(Opcode::get_)) continue;  // of an address
-    const bool slow =
-        (op->is(Opcode::div_) || op->is(Opcode::sqrt_)) && op->result()->type.is_float_element();
-    sum += ir::is_library_function(op->code) ? function : slow ? division : 1;
-  }
+  for (const Op* op : b.ops) sum += price(*op);
   return sum;
 }
 

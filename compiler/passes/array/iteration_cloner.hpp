@@ -76,6 +76,7 @@ class IterationCloner {
 /// Roughly how long what iterations compute in a block takes, an addition being 1: whether it is to be computed
 /// again or kept.
 std::size_t price(const Block& b);
+std::size_t price(const Op& op);
 
 /// An offset as a value at the end of a block.
 Value* written(ir::Builder& b, const Offset& o);
