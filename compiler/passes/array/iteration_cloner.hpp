@@ -65,6 +65,7 @@ class IterationCloner {
 
   Value* number(std::size_t loop, std::int64_t shift);
   Value* copy(const Op& op, const Shifts& shifts);
+  Op* copy_branch(const Op& op, const Shifts& shifts);
 
   std::vector<IterationBase> loops_;
   ir::Builder b_;

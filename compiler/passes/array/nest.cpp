@@ -39,7 +39,7 @@ bool is_pure(const Op& op) {
 
 }  // namespace
 
-std::optional<Nest> nest_of(Op* loop, const Uses& uses, bool branches) {
+std::optional<Nest> nest_of(Op* loop, const Uses& uses) {
   Nest nest;
   for (Op* const outer = loop; loop;) {
     const auto range = iteration_range(loop);
@@ -54,7 +54,7 @@ std::optional<Nest> nest_of(Op* loop, const Uses& uses, bool branches) {
     for (Op* op : loop->blocks[1]->ops) {
       if (op->is(Opcode::loop_) && !inner)
         inner = op;
-      else if (!op->is(Opcode::pop_) && !(is_pure(*op) && (branches || op->blocks.empty())))
+      else if (!op->is(Opcode::pop_) && !is_pure(*op))
         return {};
     }
     loop = inner;

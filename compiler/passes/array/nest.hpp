@@ -11,7 +11,7 @@
 namespace lantern::passes {
 
 /// Loops in one another, all counting by ones, the inner ones the same iterations every time. They compute, update
-/// tensors and may take values from tapes.
+/// tensors and may take values from tapes; branches choose between numbers and change nothing.
 struct Nest {
   struct Level {
     Op* loop = nullptr;
@@ -29,8 +29,7 @@ struct Nest {
   /// used by nothing else on the way.
   std::optional<std::size_t> handed_in(const Uses& uses, std::size_t state) const;
 };
-/// `branches`: also where iterations choose between numbers by branches, which change nothing.
-std::optional<Nest> nest_of(Op* loop, const Uses& uses, bool branches = false);
+std::optional<Nest> nest_of(Op* loop, const Uses& uses);
 
 /// An element as an iteration sees it: iteration i accesses the element that belongs to the iteration i + by.
 ///

@@ -39,7 +39,7 @@ std::vector<const Op*> updates_of(const Scatter& s) {
 class Distribution {
  public:
   Distribution(ir::Module& module, Op* loop, const Uses& all)
-      : module_(module), uses_(loop), all_(all), nest_(nest_of(loop, uses_, true)) {}
+      : module_(module), uses_(loop), all_(all), nest_(nest_of(loop, uses_)) {}
 
   bool run() {
     if (!nest_) return false;
