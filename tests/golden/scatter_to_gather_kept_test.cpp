@@ -114,6 +114,30 @@ fun @f(%x: f64[?], %n: i64) -> f64[?] {
   }
 }
 
+TEST_CASE("scatter_to_gather: neighbours leave an iteration whose own sum cannot", "[passes]") {
+  // The element in the middle takes the sum so far, which no other iteration has.
+  CHECK(loops(program("    %a = add_at %t, %before, %v : f64[?]\n    %b = add_at %a, %i, %s : f64[?]\n    %u = "
+                      "add_at %b, %after, %w : f64[?]\n" +
+                      keep)) > 1);
+}
+
+TEST_CASE("scatter_to_gather: branches are computed again where they are asked for", "[passes]") {
+  const std::string choice =
+      "    %right = lt %w, %zero : bool\n    %slope = branch %right : f64 {\n      %q = get %x, %after : f64\n      "
+      "%o = sub %q, %w : f64\n      yield %o\n    } else {\n      %q2 = get %x, %before : f64\n      %o2 = sub %w, "
+      "%q2 : f64\n      yield %o2\n    }\n    %d = mul %slope, %v : f64\n";
+  const std::string text = program(choice +
+                                   "    %a = add_at %t, %before, %d : f64[?]\n    %b = add_at %a, %i, %w : f64[?]\n   "
+                                   " %u = add_at %b, %after, %d : f64[?]\n" +
+                                   keep);
+  CHECK(loops(text) > 1);
+  // A side that reads what the loop changes is not: what iterations add is kept.
+  std::string changed = text;
+  for (std::size_t at = 0; (at = changed.find("get %x, %after", at)) != std::string::npos;)
+    changed.replace(at, 14, "get %g, %after");
+  CHECK(loops(changed) >= 1);
+}
+
 TEST_CASE("scatter_to_gather: much work is not done again", "[passes]") {
   const std::string work = "    %e = div %w, %w : f64\n    %d = div %e, %e : f64\n    %q = sqrt %d : f64\n";
   const std::string text = program(

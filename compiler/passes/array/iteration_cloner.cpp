@@ -44,7 +44,18 @@ bool is_rematerialisable(std::vector<const Value*> values, const std::function<b
     }
     const Op& op = *v->def;
     if (!seen.insert(&op).second || (popped && op.is(Opcode::pop_))) continue;
-    if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || op.is(Opcode::loop_) || seen.size() > longest ||
+    if (op.is(Opcode::branch_)) {  // a nest's branches are pure
+      bool own = true;
+      for (Block* side : op.blocks)
+        ir::walk(side, [&](const Op* o) {
+          own &= !o->is(Opcode::get_) || !inside(o->operands[0]);
+          values.insert(values.end(), o->operands.begin(), o->operands.end());
+        });
+      if (!own) return false;
+      values.push_back(op.operands[0]);
+      continue;
+    }
+    if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || !op.blocks.empty() || seen.size() > longest ||
         ir::info(op.code).effect != ir::Effect::none)
       return false;
     const bool state = op.is(Opcode::get_) && inside(op.operands[0]);
@@ -73,16 +84,19 @@ Value* over(ir::Builder& b, Value* array, Value* from, Value* to,
   return loop->results[1];
 }
 
-std::size_t price(const Block& b) {
+std::size_t price(const Op& op) {
   constexpr std::size_t function = 40, division = 16;
+  if (op.results.empty() || op.is(Opcode::constant_)) return 0;
+  if (op.is(Opcode::branch_)) return price(*op.blocks[0]) + price(*op.blocks[1]) + 1;
+  if (op.result()->type == ir::I64 && !op.is(Opcode::get_)) return 0;  // of an address
+  const bool slow =
+      (op.is(Opcode::div_) || op.is(Opcode::sqrt_)) && op.result()->type.is_float_element();
+  return ir::is_library_function(op.code) ? function : slow ? division : 1;
+}
+
+std::size_t price(const Block& b) {
   std::size_t sum = 0;
-  for (const Op* op : b.ops) {
-    if (op->results.empty() || op->is(Opcode::constant_)) continue;
-    if (op->result()->type == ir::I64 && !op->is(Opcode::get_)) continue;  // of an address
-    const bool slow =
-        (op->is(Opcode::div_) || op->is(Opcode::sqrt_)) && op->result()->type.is_float_element();
-    sum += ir::is_library_function(op->code) ? function : slow ? division : 1;
-  }
+  for (const Op* op : b.ops) sum += price(*op);
   return sum;
 }
 
@@ -114,8 +128,27 @@ Value* IterationCloner::at(Value* v, const Shifts& shifts) {
   if (!v->def) return at(around->loop->operands[v->index], shifts);
   const std::pair key{v, constant(v) ? Shifts(loops_.size(), 0) : shifts};
   if (const auto it = made_.find(key); it != made_.end()) return it->second;
+  if (v->def->is(Opcode::branch_)) {
+    const Op* const made = copy_branch(*v->def, shifts);
+    for (const Value* r : v->def->results) made_[std::pair{r, shifts}] = made->results[r->index];
+    return made->results[v->index];
+  }
   Value* const made = copy(*v->def, shifts);
   return made_[key] = made;
+}
+
+Op* IterationCloner::copy_branch(const Op& op, const Shifts& shifts) {
+  Renaming names;
+  const auto rename = [&](Value* v) {
+    const auto is_inside = [&](const IterationBase& l) { return v->block == l.loop->blocks[1]; };
+    if (std::ranges::any_of(loops_, is_inside)) names[v] = at(v, shifts);
+  };
+  for (Value* v : op.operands) rename(v);
+  for (Block* side : op.blocks)
+    ir::walk(side, [&](const Op* inner) {
+      for (Value* v : inner->operands) rename(v);
+    });
+  return ir::clone(b_, op, names);
 }
 
 Value* IterationCloner::copy(const Op& op, const Shifts& shifts) {

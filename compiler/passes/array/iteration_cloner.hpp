@@ -65,6 +65,7 @@ class IterationCloner {
 
   Value* number(std::size_t loop, std::int64_t shift);
   Value* copy(const Op& op, const Shifts& shifts);
+  Op* copy_branch(const Op& op, const Shifts& shifts);
 
   std::vector<IterationBase> loops_;
   ir::Builder b_;
@@ -76,6 +77,7 @@ class IterationCloner {
 /// Roughly how long what iterations compute in a block takes, an addition being 1: whether it is to be computed
 /// again or kept.
 std::size_t price(const Block& b);
+std::size_t price(const Op& op);
 
 /// An offset as a value at the end of a block.
 Value* written(ir::Builder& b, const Offset& o);

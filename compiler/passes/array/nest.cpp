@@ -26,6 +26,19 @@ std::optional<std::size_t> Nest::handed_in(const Uses& uses, std::size_t state) 
   return state;
 }
 
+namespace {
+
+/// True for operations that change nothing; of those with blocks, for branches between numbers.
+bool is_pure(const Op& op) {
+  if (!op.is(Opcode::branch_)) return op.is(Opcode::yield_) || ir::info(op.code).effect == ir::Effect::none;
+  return std::ranges::all_of(op.results, [](const Value* v) { return v->type.is_scalar(); }) &&
+         std::ranges::all_of(op.blocks, [](const Block* b) {
+           return std::ranges::all_of(b->ops, [](const Op* inner) { return is_pure(*inner); });
+         });
+}
+
+}  // namespace
+
 std::optional<Nest> nest_of(Op* loop, const Uses& uses) {
   Nest nest;
   for (Op* const outer = loop; loop;) {
@@ -39,11 +52,9 @@ std::optional<Nest> nest_of(Op* loop, const Uses& uses) {
     nest.levels.push_back({loop, *range});
     Op* inner = nullptr;
     for (Op* op : loop->blocks[1]->ops) {
-      const bool plain =
-          op->is(Opcode::yield_) || op->is(Opcode::pop_) || ir::info(op->code).effect == ir::Effect::none;
       if (op->is(Opcode::loop_) && !inner)
         inner = op;
-      else if (!op->blocks.empty() || !plain)
+      else if (!op->is(Opcode::pop_) && !is_pure(*op))
         return {};
     }
     loop = inner;

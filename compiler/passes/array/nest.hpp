@@ -11,7 +11,7 @@
 namespace lantern::passes {
 
 /// Loops in one another, all counting by ones, the inner ones the same iterations every time. They compute, update
-/// tensors and may take values from tapes; branches there are none.
+/// tensors and may take values from tapes; branches choose between numbers and change nothing.
 struct Nest {
   struct Level {
     Op* loop = nullptr;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include "lantern/ir/clone.hpp"
 
@@ -52,9 +53,15 @@ class Distribution {
           }))
         continue;
       const bool pure = available(*s, false);
-      if (pure && !costly(*s))
+      if (pure && !costly(*s)) {
         again.push_back(std::move(*s));
-      else if ((pure || available(*s, true)) && keep_neighbours(*s))
+        continue;
+      }
+      const bool popped = pure || available(*s, true);
+      leave_middle(*s);
+      if (!pure && std::ranges::none_of(s->neighbours, &Neighbours::empty) && available(*s, false) && !costly(*s))
+        again.push_back(std::move(*s));
+      else if (popped && worth_keeping(*s))
         kept.push_back(std::move(*s));
     }
     if (again.empty() && kept.empty()) return false;
@@ -159,28 +166,42 @@ class Distribution {
     return {};
   }
 
-  /// True where iterations that compute what is added for their neighbours, too, take longer than to keep it.
+  /// True where iterations that compute what is added for their neighbours, too, take longer than to keep it. What
+  /// the nest computes for nothing else is then computed there no more.
   bool costly(const Scatter& s) {
+    std::size_t gathered = 0;
     for (const Neighbours& adds : s.neighbours) {
-      Block* const gathered =
-          module_.new_block(nest_->outer()->parent->parent, nest_->outer()->parent->function);
-      Block* const scattered =
-          module_.new_block(nest_->outer()->parent->parent, nest_->outer()->parent->function);
-      IterationCloner together = iterations(gathered, counters()), apart = iterations(scattered, counters());
+      Block* const block = module_.new_block(nest_->outer()->parent->parent, nest_->outer()->parent->function);
+      IterationCloner together = iterations(block, counters());
       for (const Addition& a : adds) {
         IterationCloner::Shifts back;
         for (const std::int64_t by : a.by) back.push_back(-by);
         together.at(a.op->operands.back(), back);
-        apart.at(a.op->operands.back(), IterationCloner::Shifts(nest_->depth(), 0));
       }
-      if (price(*gathered) > price(*scattered) + keeping) return true;
+      gathered += price(*block);
     }
-    return false;
+    return gathered > price_without(s) + keeping * s.neighbours.size();
+  }
+  /// What an iteration computes for these additions alone.
+  std::size_t price_without(const Scatter& s) const {
+    const std::vector<const Op*> adds = updates_of(s);
+    std::unordered_set<const Op*> gone(adds.begin(), adds.end());
+    std::size_t sum = 0;
+    const auto& ops = nest_->innermost()->ops;
+    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+      if ((*op)->results.empty() || gone.contains(*op) || !(*op)->blocks.empty()) continue;
+      const bool alone = std::ranges::all_of((*op)->results, [&](const Value* v) {
+        return std::ranges::all_of(uses_.of(v), [&](const auto& use) { return gone.contains(use.op); });
+      });
+      if (!alone) continue;
+      gone.insert(*op);
+      sum += price(**op);
+    }
+    return sum;
   }
 
-  /// Leaves to the nest what iterations add to the element in the middle, most often their own, and asks whether
-  /// arrays for what is added to others are not too small and too many to pay.
-  bool keep_neighbours(Scatter& s) const {
+  /// Leaves to the nest what iterations add to the element in the middle, most often their own.
+  static void leave_middle(Scatter& s) {
     for (Neighbours& adds : s.neighbours) {
       const std::vector<Span> spans = spread(adds);
       const auto middle = [&](const Addition& a) {
@@ -190,6 +211,9 @@ class Distribution {
       };
       std::erase_if(adds, middle);
     }
+  }
+  /// True where arrays for what is added are not too small and too many to pay.
+  bool worth_keeping(const Scatter& s) const {
     constexpr std::int64_t few = 16;
     for (const Nest::Level& l : nest_->levels)
       if (const auto n = constant_trip_count(l.loop); n && *n < few) return false;

@@ -34,6 +34,7 @@ std::vector<Value*> LaneBody::run(Value* lo, Value* first, Value* active, const 
     active_ = active;
   }
   Value* const index = lane_ ? builder_.emit(Opcode::add_, {splat(first), lane_}) : first;
+  first_ = first;
   now_[plan_.iteration] = index;
   for (Value* p : body->params) {
     if (p->index == plan_.index) {
@@ -230,7 +231,8 @@ void LaneBody::get(const Op* op) {
   if (!varies(op->result())) return plain(op);
   std::vector<Value*> operands;
   for (Value* v : op->operands) operands.push_back(now(v));
-  guard(*op, operands);
+  if (guard(*op, operands))
+    if (Value* const loaded = load_or_gather(*op, operands)) return define(op, loaded);
   const auto row = packed_.find(op->operands[0]);
   if (row != packed_.end() && op->operands[1] == plan_.iteration && !varies(op->operands[2]))
     return define(op, builder_.emit(Opcode::get_, {row->second, operands[2], lane_}));
@@ -241,6 +243,52 @@ void LaneBody::get(const Op* op) {
     return define(op, builder_.emit(Opcode::lane_get_, operands));
   }
   define(op, builder_.emit(Opcode::get_, operands));
+}
+
+std::optional<LaneBody::LaneRun> LaneBody::run_of(Value* index) {
+  if (!varies(index)) return LaneRun{now(index), 0};
+  if (index == plan_.iteration) return LaneRun{first_, 1};
+  const Op* const def = index->def;
+  if (!def) {
+    if (!plan_.down || index->index != plan_.index || index->block != plan_.loop->blocks[1]) return {};
+    return LaneRun{builder_.emit(Opcode::add_, {first_, builder_.integer(1)}), 1};
+  }
+  if (!def->is(Opcode::add_) && !def->is(Opcode::sub_)) return {};
+  const auto x = run_of(def->operands[0]), y = run_of(def->operands[1]);
+  if (!x || !y) return {};
+  return LaneRun{builder_.emit(def->code, {x->first, y->first}),
+                 def->is(Opcode::add_) ? x->step + y->step : x->step - y->step};
+}
+
+Value* LaneBody::load_or_gather(const Op& op, const std::vector<Value*>& guarded) {
+  const std::size_t rank = op.operands.size() - 1;
+  for (std::size_t d = 1; d <= rank; ++d)
+    if (!(op.operands[d]->type == ir::I64) || (d < rank && varies(op.operands[d]))) return nullptr;
+  const auto run = run_of(op.operands[rank]);
+  if (!run || run->step != 1) return nullptr;
+  Value* const tensor = guarded.front();
+  Value* const count = active_ ? active_ : builder_.integer(lanes_);
+  Value* in_range = nullptr;
+  std::vector<Value*> plain{tensor};
+  for (std::size_t d = 1; d <= rank; ++d) {
+    Value* const size = builder_.emit(Opcode::dim_, {tensor}, static_cast<std::int64_t>(d - 1));
+    Value* const from = d < rank ? now(op.operands[d]) : run->first;
+    Value* const most = builder_.emit(Opcode::sub_, {size, d < rank ? builder_.integer(1) : count});
+    Value* const here = builder_.emit(
+        Opcode::land_, {builder_.emit(Opcode::le_, {builder_.integer(0), from}), builder_.emit(Opcode::le_, {from, most})});
+    in_range = in_range ? builder_.emit(Opcode::land_, {in_range, here}) : here;
+    plain.push_back(d < rank ? from : builder_.emit(Opcode::add_, {splat(from), lane_}));
+  }
+  Op* const branch = builder_.branch(in_range, {type_of(op.result())});
+  Block* const outer = builder_.block();
+  for (const std::size_t side : {0u, 1u}) {
+    builder_.set_block(branch->blocks[side]);
+    std::vector<Value*> operands = side == 0 ? plain : guarded;
+    if (active_) operands.push_back(active_);
+    builder_.yield({builder_.emit(active_ ? Opcode::lane_get_ : Opcode::get_, operands)});
+  }
+  builder_.set_block(outer);
+  return branch->result();
 }
 
 bool LaneBody::scattered(const Op& op, std::size_t last) const {
@@ -275,11 +323,12 @@ void LaneBody::update(const Op* op) {
   define(op, builder_.emit(op->code, operands));
 }
 
-void LaneBody::guard(const Op& op, std::vector<Value*>& operands) {
-  if (!taken_ || !plan_.guarded.contains(&op)) return;
+bool LaneBody::guard(const Op& op, std::vector<Value*>& operands) {
+  if (!taken_ || !plan_.guarded.contains(&op)) return false;
   for (std::size_t d = 1; d <= static_cast<std::size_t>(op.operands[0]->type.rank()); ++d)
     operands[d] =
         builder_.emit(Opcode::select_, {taken_, in_lanes(op.operands[d]), splat(builder_.integer(0))});
+  return true;
 }
 
 Value* LaneBody::chosen(const Op& op, std::vector<Value*> operands) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -96,13 +97,24 @@ class LaneBody {
 
   void get(const Op* op);
 
+  /// An index in the first lane, and what it grows by from lane to lane; nothing where that is not seen.
+  struct LaneRun {
+    Value* first = nullptr;
+    std::int64_t step = 0;
+  };
+  std::optional<LaneRun> run_of(Value* index);
+
+  /// A read behind a branch, of one element after the other: as a load where all of them are in range.
+  /// `guarded`: the indices to be read else.
+  Value* load_or_gather(const Op& op, const std::vector<Value*>& guarded);
+
   /// True where the lanes access different elements.
   bool scattered(const Op& op, std::size_t last) const;
 
   void update(const Op* op);
 
-  /// Indices of lanes that do not take the current branch become those of the first element.
-  void guard(const Op& op, std::vector<Value*>& operands);
+  /// Indices of lanes that do not take the current branch become those of the first element; whether they need to.
+  bool guard(const Op& op, std::vector<Value*>& operands);
   /// What an update stores where the lane takes the branch, and else what changes nothing.
   Value* chosen(const Op& op, std::vector<Value*> operands);
 
@@ -132,6 +144,7 @@ class LaneBody {
   int lanes_;
   const Resolve& outside_;
   ir::Builder builder_;
+  Value* first_ = nullptr;  ///< the number of the first lane's iteration
   std::unordered_map<const Value*, Value*> now_;
   std::unordered_map<std::int64_t, bool> varying_tapes_;
   std::unordered_map<std::int64_t, std::int64_t> own_tapes_;

@@ -1,0 +1,235 @@
+// Stencils whose iterations take one neighbour or another, as upwind schemes do: their reads are loads in
+// lanes, and their adjoints gather although the iterations have branches.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <random>
+#include <regex>
+
+#include "../golden/around_pass.hpp"
+#include "../lanes.hpp"
+#include "../occurrences.hpp"
+#include "lantern/lantern.hpp"
+
+using namespace lantern;
+using D = Rep<double>;
+using I = Rep<std::int64_t>;
+using A = Rep<Array<double>>;
+using M = Rep<Tensor<double, dyn, dyn>>;
+
+namespace {
+
+CompileOptions with(int opt, std::vector<std::string> without = {}) {
+  CompileOptions options{.target = Target::cpp, .opt = opt, .lanes = test::lanes_under_test()};
+  options.disabled_passes = std::move(without);
+  return options;
+}
+const std::size_t lengths[] = {0, 1, 2, 3, 4, 5, 8, 9, 15, 17, 18, 19, 33, 70};
+
+std::vector<double> numbers(std::size_t n, unsigned seed = 7) {
+  std::mt19937_64 generator(seed);
+  std::uniform_real_distribution<double> distribution(-1, 1);
+  std::vector<double> all(n);
+  for (double& x : all) x = distribution(generator);
+  return all;
+}
+
+void same(const std::vector<double>& got, const std::vector<double>& expected) {
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    CAPTURE(i);
+    CHECK(got[i] == Approx(expected[i]).epsilon(1e-11).margin(1e-12));
+  }
+}
+
+/// Flow from the left or the right, twice.
+D upwind(A u) {
+  const I n = u.size();
+  FOR(0, 2, [&](I) {
+    A next = u;
+    FOR(1, n - 1, [&](I i) {
+      const D slope = IF(
+          u[i] > 0.0, [&] { return u[i] - u[i - 1]; }, [&] { return u[i + 1] - u[i]; });
+      next = next.set(i, u[i] - 0.1 * u[i] * slope + 0.05 * (u[i + 1] - 2.0 * u[i] + u[i - 1]));
+    });
+    FOR(1, n - 1, [&](I i) { u = u.set(i, next[i]); });
+  });
+  return sum(u * u);
+}
+
+/// What a program adds to, and reads of, its neighbours, drawn at random.
+struct Stencil {
+  struct Term {
+    std::int64_t by;
+    double factor;
+  };
+  std::vector<Term> always, one, other;
+  bool costly = false;  ///< a function of the mathematical library in what goes to the neighbours
+
+  explicit Stencil(unsigned seed) {
+    std::mt19937 generator(seed);
+    const auto terms = [&](std::size_t least) {
+      std::vector<Term> all(least + generator() % 3);
+      for (Term& t : all)
+        t = {static_cast<std::int64_t>(generator() % 5) - 2,
+             0.1 + 0.1 * static_cast<double>(generator() % 7)};
+      return all;
+    };
+    always = terms(0);
+    one = terms(1);
+    other = terms(1);
+    costly = generator() % 3 == 0;
+  }
+  D operator()(A u) const {
+    const I n = u.size();
+    const auto total = [&](const std::vector<Term>& terms, I i) {
+      D all = 0.0;
+      for (const Term& t : terms) all = all + t.factor * u[i + t.by];
+      return all;
+    };
+    A next = u;
+    FOR(2, n - 2, [&](I i) {
+      const D v = costly ? sin(u[i]) : u[i];
+      const D chosen = IF(
+          v > 0.1, [&] { return total(one, i); }, [&] { return v * total(other, i); });
+      next = next.set(i, v * chosen + v * total(always, i));
+    });
+    return sum(next * next) + sum(next * u);
+  }
+};
+
+/// The gradient is the eager one, with passes and without, at every length.
+template <class F>
+void check_gradient(const F& f) {
+  const auto program = sig<double(Array<double>)>(f);
+  const auto plain = compile(grad(program), with(0)), fast = compile(grad(program), with(3)),
+             scattered = compile(grad(program), with(3, {"scatter_to_gather"}));
+  for (const std::size_t n : lengths) {
+    CAPTURE(n);
+    const std::vector<double> x = numbers(n), expected = eager(grad(program))(x);
+    same(plain(x), expected);
+    same(fast(x), expected);
+    same(scattered(x), expected);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("branch_neighbours: the adjoint of an upwind scheme gathers", "[passes][vectorise]") {
+  const auto [scattered, gathered] = test::around_pass("scatter_to_gather", grad(upwind));
+  CHECK(test::loops_in(gathered) > test::loops_in(scattered));
+  check_gradient(upwind);
+  const auto df = compile(grad(upwind), with(3));
+  const auto f = compile(upwind, with(3));
+  std::vector<double> x = numbers(40);
+  const auto dx = df(x);
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}, std::size_t{17}, std::size_t{39}}) {
+    const double h = 1e-6, at = x[i];
+    x[i] = at + h;
+    const double up = f(x);
+    x[i] = at - h;
+    const double down = f(x);
+    x[i] = at;
+    CHECK(dx[i] == Approx((up - down) / (2 * h)).epsilon(1e-6).margin(1e-8));
+  }
+  // The second derivative goes through the same passes.
+  const auto product = [](A u) { return sum(grad(upwind)(u) * u); };
+  const std::vector<double> u = numbers(33);
+  same(compile(grad(product), with(3))(u), eager(grad(product))(u));
+}
+
+TEST_CASE("branch_neighbours: random stencils", "[passes][vectorise]") {
+  // Others for each number of lanes.
+  const unsigned first = 10 * static_cast<unsigned>(test::lanes_under_test());
+  for (unsigned seed = first; seed < first + 4; ++seed) {
+    CAPTURE(seed);
+    check_gradient([stencil = Stencil(seed)](A u) { return stencil(u); });
+  }
+}
+
+TEST_CASE("branch_neighbours: lanes load what a side reads", "[vectorise]") {
+  // How many iterations there are does not say whether all elements are there.
+  const auto slopes = sig<double(Array<double>, std::int64_t)>([](A u, I n) {
+    return FOR(1, n, 0.0, [&](I i, D s) {
+      const D slope = IF(
+          u[i] > 0.0, [&] { return u[i] - u[i - 1]; }, [&] { return u[i + 1] - u[i]; });
+      return s + slope * slope;
+    });
+  });
+  const auto [single, lanes] = test::around_pass("vectorise", slopes);
+  const std::regex loaded_or_gathered("= branch %[0-9]+ : f64x");
+  CHECK_FALSE(std::regex_search(single, loaded_or_gathered));
+  CHECK(std::regex_search(lanes, loaded_or_gathered));
+  const auto fast = compile(value_and_grad<0>(slopes), with(3)),
+             slow = compile(value_and_grad<0>(slopes), with(0));
+  for (const std::size_t n : lengths) {
+    CAPTURE(n);
+    std::vector<double> x = numbers(n + 2);
+    x[n] = std::abs(x[n]);  // the element behind is not read
+    x.pop_back();
+    const auto [y, dx] = fast(x, static_cast<std::int64_t>(n) + 1);
+    const auto [y1, dx1] = slow(x, static_cast<std::int64_t>(n) + 1);
+    CHECK(y == Approx(y1).epsilon(1e-12).margin(1e-12));
+    same(dx, dx1);
+  }
+}
+
+TEST_CASE("branch_neighbours: lanes read nothing outside an array", "[vectorise]") {
+  // At both ends some lanes must not read; in a matrix, at the ends of rows.
+  const auto ends = sig<double(Array<double>)>([](A x) {
+    const I n = x.size();
+    return FOR(0, n, 0.0, [&](I i, D s) {
+      const D before = IF(
+          i > 2, [&] { return x[i - 3] * x[i]; }, [&] { return D(0.5); });
+      const D after = IF(
+          i + 2 < n, [&] { return x[i + 2] * x[i]; }, [&] { return x[i]; });
+      return s + before * after;
+    });
+  });
+  const auto fast = compile(value_and_grad(ends), with(3)),
+             slow = compile(value_and_grad(ends), with(3, {"vectorise"}));
+  for (const std::size_t n : lengths) {
+    CAPTURE(n);
+    const auto [y, dx] = fast(numbers(n));
+    const auto [y1, dx1] = slow(numbers(n));
+    CHECK(y == Approx(y1).epsilon(1e-12).margin(1e-12));
+    same(dx, dx1);
+  }
+  const auto rows = sig<double(Tensor<double, dyn, dyn>)>([](M x) {
+    const I m = x.dim(0), n = x.dim(1);
+    return FOR(0, m, 0.0, [&](I i, D s) {
+      return FOR(0, n, s, [&](I j, D t) {
+        return t + IF(
+                       x(i, j) > 0.0,
+                       [&] {
+                         return IF(
+                             j > 0, [&] { return sin(x(i, j - 1)); }, [&] { return D(1.0); });
+                       },
+                       [&] { return x(i, j); });
+      });
+    });
+  });
+  const auto wide = compile(value_and_grad(rows), with(3)), narrow = compile(value_and_grad(rows), with(0));
+  for (const std::int64_t n : {0, 1, 3, 17, 34}) {
+    TensorValue<double> x({3, n});
+    x.data = numbers(x.data.size());
+    const auto [y, dx] = wide(x);
+    const auto [y1, dx1] = narrow(x);
+    CHECK(y == Approx(y1).epsilon(1e-12).margin(1e-12));
+    same(dx.data, dx1.data);
+  }
+}
+
+TEST_CASE("branch_neighbours: an index outside is named, where its side is taken", "[vectorise]") {
+  const auto f = compile(sig<double(Array<double>)>([](A x) {
+                           return FOR(0, x.size(), 0.0, [&](I i, D s) {
+                             return s + IF(
+                                            x[i] > 0.0, [&] { return exp(x[i + 1]); }, [&] { return x[i]; });
+                           });
+                         }),
+                         with(3));
+  std::vector<double> x(37, 1.0);
+  x.back() = -1;
+  CHECK(f(x) == Approx(35 * std::exp(1.0) + std::exp(-1.0) - 1));
+  x.back() = 1;
+  CHECK_THROWS_WITH(f(x), Catch::Contains("index 37 is outside 0..36"));
+}
