@@ -181,7 +181,7 @@ bool keeps_memory(const Op& loop, std::size_t state) {
   return memory_root(body->ops.back()->operands[state]) == body->params[state];
 }
 
-bool stays_apart(const ir::Function& f) {
+bool stays_out_of_line(const ir::Function& f) {
   constexpr std::size_t longest_inlined = 200, loop_weight = 40;
   if (f.body->ops.size() > longest_inlined) return true;
   std::size_t sum = 0;

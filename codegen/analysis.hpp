@@ -57,7 +57,7 @@ bool keeps_memory(const ir::Op& loop, std::size_t state);
 
 /// True for a function whose calls cost nothing beside it: a compiler that puts such functions together again
 /// costs minutes. In operations, of which a loop costs a compiler as much as some dozens.
-bool stays_apart(const ir::Function& f);
+bool stays_out_of_line(const ir::Function& f);
 
 /// True where a value of this type refers to arena memory.
 bool owns_memory(const ir::Type& type);

@@ -97,12 +97,12 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
     return;
   }
   // Where the first index of a group is a place of the result's, its parts are not adjacent.
-  const auto apart = [&](const std::string& group) {
+  const auto splits = [&](const std::string& group) {
     return !group.empty() && std::ranges::any_of(n.result, [&](const auto& s) { return s.is(group[0]); });
   };
   unit_.note_fork();
   line(routine + "(" + ws() + ", " + std::to_string(unit_.options().threads) + ", " +
-       std::to_string((apart(c->batch) ? 1 : 0) + (apart(c->rows) ? 2 : 0) + (apart(c->columns) ? 4 : 0)) + ", &" + name +
+       std::to_string((splits(c->batch) ? 1 : 0) + (splits(c->rows) ? 2 : 0) + (splits(c->columns) ? 4 : 0)) + ", &" + name +
        ");");
 }
 

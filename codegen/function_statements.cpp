@@ -211,10 +211,10 @@ std::string StatementPrinter::signature() {
   std::string result = "void";
   if (function_.result_types.size() == 1) result = unit_.number_type(&function_, function_.result_types[0]);
   if (function_.result_types.size() > 1 && !info_.by_pointer) result = unit_.results_type(&function_);
-  const bool apart = !info_.exported && (info_.forked || stays_apart(function_));
+  const bool out_of_line = !info_.exported && (info_.forked || stays_out_of_line(function_));
   return (info_.exported ? target.exported() : target.internal()) +
          (unit_.on_device(&function_) ? "__host__ __device__ " : "") +
-         (apart ? "__attribute__((noinline)) " : "") + result + " " + info_.name + "(" + parameters() + ")";
+         (out_of_line ? "__attribute__((noinline)) " : "") + result + " " + info_.name + "(" + parameters() + ")";
 }
 
 /// Parameters and the places of results, where they come in one structure.
@@ -303,7 +303,7 @@ std::string StatementPrinter::definition() {
                      std::make_move_iterator(prologue.end()));
   close();
   statements_.back().end_place = {};
-  return written(statements_);
+  return text_of(statements_);
 }
 
 }  // namespace lantern::codegen

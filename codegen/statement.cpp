@@ -31,7 +31,7 @@ void write(std::string& out, const Statements& statements, int depth) {
 
 }  // namespace
 
-std::string written(const Statements& statements, int depth) {
+std::string text_of(const Statements& statements, int depth) {
   std::string out;
   write(out, statements, depth);
   return out;

@@ -38,7 +38,7 @@ struct Statement {
 
 /// The text, `depth` levels to the right, with a newline after each line. Long lines are broken, unless a
 /// debugger counts them from a `#line`.
-std::string written(const Statements& statements, int depth = 0);
+std::string text_of(const Statements& statements, int depth = 0);
 
 /// "#line 3 \"file.cpp\"" with its newline; empty where the place is unknown.
 std::string line_directive(const ir::Location& place);

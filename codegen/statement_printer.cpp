@@ -267,7 +267,7 @@ std::string StatementPrinter::zero(const ir::Type& type) {
 void StatementPrinter::block(const ir::Block* b, const Sink& sink) {
   const std::vector<Op*>& ops = b->ops;
   const std::size_t names = names_.mark();
-  bool apart = false;
+  bool scoped = false;
   open_static_tapes(b);
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const Op& op = *ops[i];
@@ -279,10 +279,10 @@ void StatementPrinter::block(const ir::Block* b, const Sink& sink) {
     if (!uses_.live(&op) || in_header_.contains(&op)) continue;
     current_ = &op;
     // gdb stops once for each line and block: the backward part is one of its own.
-    if (unit_.options().line_directives && !apart && section_ == ir::Part::forward &&
+    if (unit_.options().line_directives && !scoped && section_ == ir::Part::forward &&
         part_of(op) == ir::Part::backward) {
       open(Statement("{"));
-      apart = true;
+      scoped = true;
     }
     enter_section(op);
     // A branch whose results are all that the block yields hands them over directly.
@@ -294,7 +294,7 @@ void StatementPrinter::block(const ir::Block* b, const Sink& sink) {
     operation(op);
     if (!op.blocks.empty() && part_of(op) == ir::Part::plain) section_ = shown_section_ = ir::Part::plain;
   }
-  if (apart) close();
+  if (scoped) close();
   close_static_tapes(b);
   names_.release(names);
 }

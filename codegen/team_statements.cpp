@@ -121,7 +121,7 @@ std::string StatementPrinter::team_runner() {
     for (std::size_t i = 0; i < results; ++i)
       line("share->r" + std::to_string(i) + " = results.r" + std::to_string(i) + ";");
   }
-  return "\n" + written({runner});
+  return "\n" + text_of({runner});
 }
 
 }  // namespace lantern::codegen

@@ -636,10 +636,10 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
     return;
   }
   const int64_t deepest = most_k < k ? most_k : k, widest = (most_n < n ? most_n : n) + columns;
-  const int64_t x_apart = lt_step(x_row, m);
+  const int64_t x_stride = lt_step(x_row, m);
   const lt_position mark = lt_mark(ws);
   const $T* const x_kept = lt_even(x_row, m) && lt_even(x_sum, k)
-                               ? lt_gemm_kept_$K(ws, x, m, x_apart, k, lt_step(x_sum, k), rows)
+                               ? lt_gemm_kept_$K(ws, x, m, x_stride, k, lt_step(x_sum, k), rows)
                                : 0;
   const $T* const y_kept = !x_kept && lt_even(y_column, n) && lt_even(y_sum, k)
                                ? lt_gemm_kept_$K(ws, y, n, lt_step(y_column, n), k, lt_step(y_sum, k), columns)
@@ -681,7 +681,7 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
             for (int64_t a = 0; a < next - p; ++a)
               to[a] = at_once && a < some_rows ? r + r_row[i + p + a] + to_column[0] : tile + a * columns;
             if (there && p < whole)
-              lt_gemm_there_$K(across, begins || !at_once, depth, 1, x + x_row[i + p] + x_sum[l], x_apart, right + q * depth, to);
+              lt_gemm_there_$K(across, begins || !at_once, depth, 1, x + x_row[i + p] + x_sum[l], x_stride, right + q * depth, to);
             else
               lt_gemm_packed_$K(next - p, across, begins || !at_once, depth, 1, left + p * depth, right + q * depth, to);
             for (int64_t a = 0; !at_once && a < some_rows; ++a) {

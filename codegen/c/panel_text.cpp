@@ -60,14 +60,14 @@ LT_GEMM_APART static void lt_turn_$K($T* to, int64_t row, const $T* const* at) {
 }
 
 /* Eight rows of a panel, of which each line holds eight numbers in one piece from `at` on: line p begins at line[p], or p
-   times `apart` where there are no lines. The last lines are repeated up to a multiple of eight; what is then written behind
+   times `stride` where there are no lines. The last lines are repeated up to a multiple of eight; what is then written behind
    a row belongs to the next one, which is written later (behind the panel there is room for it). */
-static inline void lt_turn_lines_$K($T* to, int64_t across, const $T* at, const int64_t* line, int64_t apart, int64_t some) {
+static inline void lt_turn_lines_$K($T* to, int64_t across, const $T* at, const int64_t* line, int64_t stride, int64_t some) {
   for (int64_t p = (some - 1) / 8 * 8; p >= 0; p -= 8) {
     const $T* place[8];
     for (int64_t i = 0; i < 8; ++i) {
       const int64_t q = p + i < some ? p + i : some - 1;
-      place[i] = at + (line ? line[q] : q * apart);
+      place[i] = at + (line ? line[q] : q * stride);
     }
     lt_turn_$K(to + p, across, place);
   }

@@ -122,13 +122,13 @@ static void lt_aim(lt_workspace* ws, lt_attempt* attempt) {
     lt_target* target = &attempt->targets[result->number];
     if (!result->place) continue;
     const int64_t bytes = lt_count(ws, result->shape, result->rank) * result->element;
-    int apart = 1;
+    int disjoint = 1;
     for (int k = 0; k < attempt->argument_count; ++k) {
       const lt_operand* x = &attempt->arguments[k];
       const int64_t size = lt_count(ws, lt_sizes(x), x->rank) * x->element;
-      apart &= !lt_overlap((const char*)result->place, bytes, lt_elements(x), size);
+      disjoint &= !lt_overlap((const char*)result->place, bytes, lt_elements(x), size);
     }
-    if (!apart) continue;
+    if (!disjoint) continue;
     target->data = (void*)(unsigned long)result->place;
     target->bytes = bytes;
   }

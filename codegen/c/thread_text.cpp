@@ -27,7 +27,7 @@ typedef struct lt_worker {
   char* shares; /* it does share number `at`, and every `step` after it */
   int64_t bytes, at, step, count;
   unsigned long thread;
-  int apart;  /* in a thread of its own */
+  int own_thread;  /* in a thread of its own */
   int failed; /* at share number `at`: its message says how */
 } lt_worker;
 
@@ -48,9 +48,9 @@ static void lt_join(lt_workspace* ws) {
   lt_worker* worker;
   lt_worker* first = 0;
   for (worker = (lt_worker*)ws->host; worker; worker = worker->next)
-    if (worker->apart) {
+    if (worker->own_thread) {
       pthread_join(worker->thread, 0);
-      worker->apart = 0;
+      worker->own_thread = 0;
     }
   for (worker = (lt_worker*)ws->host; worker; worker = worker->next)
     if (worker->failed && (!first || worker->at < first->at)) first = worker;
@@ -65,7 +65,7 @@ static void lt_fail_worker(lt_workspace* ws, const char* message) {
     ws->message[i] = 0;
   }
   worker->failed = 1;
-  if (worker->apart) pthread_exit(0);
+  if (worker->own_thread) pthread_exit(0);
   lt_join(worker->caller);
 }
 
@@ -96,9 +96,9 @@ static void lt_fork(lt_workspace* ws, int64_t threads, int64_t count,
     worker->at = i;
     worker->step = threads;
     worker->count = count;
-    worker->apart = 1;
+    worker->own_thread = 1;
     if (i + 1 < threads && pthread_create(&worker->thread, 0, lt_work, worker) == 0) continue;
-    worker->apart = 0;
+    worker->own_thread = 0;
     lt_work(worker);
   }
   lt_join(ws);
@@ -160,13 +160,13 @@ static void lt_gemm_team_$K(lt_workspace* ws, int64_t threads, int64_t m, int64_
   lt_contract_$K(ws, (const lt_contraction_$K*)share);
 }
 
-/* The same in so many threads, each with a part of the first index of a group: of those whose bit is set in `apart` (1 batch,
+/* The same in so many threads, each with a part of the first index of a group: of those whose bit is set in `split` (1 batch,
    2 rows, 4 columns) parts of the result have no element in common. */
-static void lt_contract_team_$K(lt_workspace* ws, int threads, int apart, const lt_contraction_$K* c) {
+static void lt_contract_team_$K(lt_workspace* ws, int threads, int split, const lt_contraction_$K* c) {
   double work = 1;
   int at = -1;
   for (int g = 0, d = 0; g < 4; ++g) {
-    if (g < 3 && c->rank[g] > 0 && (apart >> g & 1) && (at < 0 || c->size[d] > c->size[at])) at = d;
+    if (g < 3 && c->rank[g] > 0 && (split >> g & 1) && (at < 0 || c->size[d] > c->size[at])) at = d;
     for (int e = 0; e < c->rank[g]; ++e) work *= (double)c->size[d++];
   }
   if (!ws->fork || work < 4e6 || at < 0 || c->size[at] < 2) {

@@ -5,7 +5,7 @@
 #include "lantern/compiler/driver/compile.hpp"
 #include "lantern/compiler/driver/gpu.hpp"
 #include "lantern/compiler/passes/array/node_splitting.hpp"
-#include "lantern/compiler/passes/array/own_reads.hpp"
+#include "lantern/compiler/passes/array/in_place_stencils.hpp"
 #include "lantern/compiler/passes/array/reads_first.hpp"
 #include "lantern/compiler/passes/array/register_promotion.hpp"
 #include "lantern/compiler/passes/array/store_forwarding.hpp"
@@ -77,7 +77,7 @@ void drop_identities(ir::Module& module) {
 std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop) {
   passes::canonical_loops(module, loop);
   passes::forward_stored(loop);
-  passes::own_reads(loop);
+  passes::in_place_stencils(loop);
   passes::reads_first(loop->blocks[1]);
   std::vector<ir::Value*> results = passes::register_promotion(module, loop);
   passes::node_splitting(loop);

@@ -17,7 +17,7 @@
 #include "lantern/compiler/passes/array/loop_fusion.hpp"
 #include "lantern/compiler/passes/array/loop_interchange.hpp"
 #include "lantern/compiler/passes/array/lower.hpp"
-#include "lantern/compiler/passes/array/own_reads.hpp"
+#include "lantern/compiler/passes/array/in_place_stencils.hpp"
 #include "lantern/compiler/passes/array/raise.hpp"
 #include "lantern/compiler/passes/array/reads_first.hpp"
 #include "lantern/compiler/passes/array/register_promotion.hpp"
@@ -161,9 +161,9 @@ constexpr std::array all_passes{
     // when it is settled which loops write what
     Pass{"dead_fills", "tensors that a loop writes from end to end start without values", plain<dead_fills>},
     // when no pass asks for independent iterations any more but to share them out
-    Pass{"own_reads", "loops whose iterations read what later ones change work in one memory",
+    Pass{"in_place_stencils", "loops whose iterations read what later ones change work in one memory",
          [](ir::Module& m, const PipelineOptions& options) {
-           if (options.threads <= 1 && !options.device) own_reads(m);
+           if (options.threads <= 1 && !options.device) in_place_stencils(m);
          },
          true},
     // when bounds and indices are settled: printers check before a loop those that are known there

@@ -96,7 +96,7 @@ class Everywhere {
     const CompileOptions lanes{.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()};
     CompileOptions threads = lanes, apart = lanes;
     threads.threads = 2;
-    apart.disabled_passes = {"own_reads"};
+    apart.disabled_passes = {"in_place_stencils"};
     for (const CompileOptions& way : {CompileOptions{.target = Target::c, .opt = 0},
                                       CompileOptions{.target = Target::c}, lanes, threads, apart})
       ways_.emplace_back(compile(f, way), compile(grad(f), way));

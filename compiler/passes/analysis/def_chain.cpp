@@ -10,7 +10,7 @@ bool is_write(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at
 
 const Op* owner(const Value* v) { return v->def ? v->def : v->block->parent; }
 
-bool DefChain::carried(const Op* loop, std::size_t state) {
+bool DefChain::collect_defs(const Op* loop, std::size_t state) {
   const Block* const body = loop->blocks[1];
   return chain(body, body->ops.back()->operands[state]) == body->params[state];
 }
@@ -25,7 +25,7 @@ const Value* DefChain::chain(const Block* block, const Value* v) {
       writes.push_back(op);
       v = op->operands[0];
     } else if (op->is(Opcode::loop_)) {
-      if (!carried(op, v->index)) return nullptr;
+      if (!collect_defs(op, v->index)) return nullptr;
       v = op->operands[v->index];
     } else if (op->is(Opcode::branch_)) {
       const Value* sides[2];

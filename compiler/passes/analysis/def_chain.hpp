@@ -20,7 +20,7 @@ struct DefChain {
   std::vector<Op*> writes;
 
   /// Whether all that a loop does with a piece of its state is to write elements, which are noted.
-  bool carried(const Op* loop, std::size_t state);
+  bool collect_defs(const Op* loop, std::size_t state);
 
   /// Whether what a yield or a loop hands on of an operand is a version as well. A version may also go on as
   /// another piece of state, `v = u` in a loop that changes u: it has readers there that are not seen here.

@@ -438,7 +438,7 @@ class AccessRange {
   }
 
   /// True where two iterations never reach one element.
-  bool apart(const AccessRange& o) const { return by_stride(o) || by_range(o); }
+  bool disjoint(const AccessRange& o) const { return by_stride(o) || by_range(o); }
 
   /// From iteration to iteration the accesses move by the stride or more, less the width of what they cover.
   bool by_stride(const AccessRange& o) const {
@@ -541,7 +541,7 @@ bool no_loop_carried_dependence(const std::vector<const Op*>& accesses, const Op
     for (const Op* op : accesses) all.emplace_back(*op, loop, counter->index, d);
   }
   const auto different = [&](std::ptrdiff_t i, std::ptrdiff_t k) {
-    return std::ranges::any_of(reaches, [&](const auto& d) { return d[i].apart(d[k]); });
+    return std::ranges::any_of(reaches, [&](const auto& d) { return d[i].disjoint(d[k]); });
   };
   for (std::ptrdiff_t i = 0; i < n; ++i)
     for (std::ptrdiff_t k = 0; k < n; ++k)
@@ -599,7 +599,7 @@ std::optional<IndexRange> range_in(const Op& access, std::size_t dimension, cons
   return IndexRange{*first, *last};
 }
 
-Value* written(ir::Builder& b, const IndexForm& f) {
+Value* materialise(ir::Builder& b, const IndexForm& f) {
   Value* sum = nullptr;
   for (const auto& [product, factor] : f.terms()) {
     Value* term = product.empty() || factor != 1 ? b.integer(factor) : nullptr;

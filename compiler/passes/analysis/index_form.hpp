@@ -127,7 +127,7 @@ struct IndexRange {
 std::optional<IndexRange> range_in(const Op& access, std::size_t dimension, const Op* loop);
 
 /// A form as operations.
-Value* written(ir::Builder& b, const IndexForm& f);
+Value* materialise(ir::Builder& b, const IndexForm& f);
 
 /// True where two accesses to elements of tensors of one shape certainly are to different ones, whenever `a`
 /// is made: for k below j, a[i * n + k] is not a[i * n + j].

@@ -426,7 +426,7 @@ bool IndexRanges::visible(const Sum& s, const Block* from) const {
          });
 }
 
-IntegerSum IndexRanges::written(const Sum& s) const {
+IntegerSum IndexRanges::materialise(const Sum& s) const {
   IntegerSum w{s.constant, {}};
   for (const auto& [u, factor] : s.terms) {
     const Unknown& x = unknowns_[static_cast<std::size_t>(u)];
@@ -498,7 +498,7 @@ int IndexRanges::check_before(const Counting& loop, const Op& access, const Sum&
   Sum first = rest, end = rest;
   if (factor == 0) {
     add(end, {1, {}, true}, 1);
-    check.iterations = written(difference(loop.end, loop.first));
+    check.iterations = materialise(difference(loop.end, loop.first));
     if (!small(loop.first) || !small(loop.end)) return -1;
   } else if (factor == 1) {
     add(first, loop.first, 1);
@@ -515,9 +515,9 @@ int IndexRanges::check_before(const Counting& loop, const Op& access, const Sum&
   }
   for (const Sum* s : std::initializer_list<const Sum*>{&first, &end, &size})
     if (!printable(*s)) return -1;
-  check.first = written(first);
-  check.end = written(end);
-  check.size = written(size);
+  check.first = materialise(first);
+  check.end = materialise(end);
+  check.size = materialise(size);
   check.count = count;
   check.access = &access;
   return add_check(loop, std::move(check));
@@ -604,9 +604,9 @@ int IndexRanges::wrapping_check_before(const Counting& loop, const Op& access, c
   LoopCheck check;
   check.start = s->rest + (loop.step < 0 ? *times : 0);
   check.times = *times;
-  check.first = written(low);
-  check.end = written(end);
-  check.size = written(size);
+  check.first = materialise(low);
+  check.end = materialise(end);
+  check.size = materialise(size);
   check.step = loop.step;
   check.count = count;
   check.access = &access;

@@ -104,7 +104,7 @@ class IndexRanges {
                             std::int64_t count, const Sum& size);
   int add_check(const Counting& loop, LoopCheck check);
   bool printable(const Sum& s) const;
-  IntegerSum written(const Sum& s) const;
+  IntegerSum materialise(const Sum& s) const;
   static const ir::Value* in_body(const ir::Value* v);
   bool visible(const Sum& s, const ir::Block* from) const;
 

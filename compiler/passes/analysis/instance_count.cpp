@@ -49,7 +49,7 @@ std::map<IndexForm::Product, std::int64_t> leading(const IndexForm& f) {
 
 }  // namespace
 
-bool sweeps(const Op& access, const Op* outermost, const IndexForm& size) {
+bool footprint_covers(const Op& access, const Op* outermost, const IndexForm& size) {
   constexpr std::int64_t part = 8;
   InstanceCount made;
   if (!made.of(access, outermost)) return false;

@@ -48,7 +48,7 @@ class Analysis {
     plan_->iterations = iterations();
     for (const Op* op : ops_) {
       if (is_access(*op) && scatters(*op)) plan_->scattered.insert(op);
-      if (is_access(*op) && (lies_apart(*op) || meets(*op))) plan_->apart.insert(op);
+      if (is_access(*op) && (is_strided(*op) || meets(*op))) plan_->strided.insert(op);
       plan_->calls |= op->parent == plan_->loop->blocks[1] && is_function(*op) && any_varies(*op);
     }
     const auto blocks = choose_blocks(shape(), native_);
@@ -372,7 +372,7 @@ class Analysis {
 
   LoopShape shape() const {
     LoopShape shape{.brief = true, .narrow = true, .size = ops_.size(), .iterations = plan_->iterations};
-    int apart = 0, together = 0;
+    int strided = 0, contiguous = 0;
     for (const Op* op : ops_) {
       for (const Value* v : op->results) shape.narrow &= !(varies(v) && v->type.element() == ir::Kind::f64);
       shape.inner |= op->is(Opcode::loop_);
@@ -382,7 +382,7 @@ class Analysis {
                                      [&](const Value* v) { return varies(v) && moves(v); });
         shape.reads |= op->is(Opcode::get_) && !varies(op->operands[0]) && own;
         if (depth(op->parent) > 1 && !plan_->packed.contains(op->operands[0]))
-          (lies_apart(*op) ? apart : together) += differs(*op);
+          (is_strided(*op) ? strided : contiguous) += differs(*op);
       }
       if (op->results.empty() || !op->result()->type.is_scalar() || !varies(op->result()) ||
           !op->result()->type.is_float_element())
@@ -390,7 +390,7 @@ class Analysis {
       shape.heavy |= is_function(*op);
       shape.work += op->parent == plan_->loop->blocks[1];
     }
-    shape.apart = apart > together;
+    shape.strided = strided > contiguous;
     return shape;
   }
 
@@ -422,7 +422,7 @@ class Analysis {
                        [&](const Value* v) { return varies(v); });
   }
   /// True where these do not follow each other in memory.
-  bool lies_apart(const Op& op) const {
+  bool is_strided(const Op& op) const {
     return differs(op) &&
            (row_differs(op) || !follows(op.operands[static_cast<std::size_t>(op.operands[0]->type.rank())]));
   }

@@ -38,7 +38,7 @@ bool same_element(const Op& a, const Op& b) {
   return true;
 }
 
-bool apart(const Op& a, const Op& b) {
+bool differ_by_offset(const Op& a, const Op& b) {
   for (std::size_t i = 1; i <= rank(a); ++i) {
     const Offset x = offset(a.operands[i]), y = offset(b.operands[i]);
     if (x.base == y.base && x.by != y.by) return true;

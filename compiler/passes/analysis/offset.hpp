@@ -17,6 +17,6 @@ Offset offset(const ir::Value* v);
 bool same_element(const ir::Op& a, const ir::Op& b);
 /// True where they certainly access different elements of tensors with equal shapes: in one dimension the
 /// indices are one integer with different constants added.
-bool apart(const ir::Op& a, const ir::Op& b);
+bool differ_by_offset(const ir::Op& a, const ir::Op& b);
 
 }  // namespace lantern::passes

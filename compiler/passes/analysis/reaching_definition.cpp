@@ -66,12 +66,12 @@ Value* reaching_definition(const Op& get) {
   if (!outermost.find()) return nullptr;
   const Op* const loop = outermost.loop;
   DefChain versions;
-  if (!versions.carried(loop, outermost.state) || !versions.values.contains(get.operands[0])) return nullptr;
-  const auto apart = [&](Iteration when) {
+  if (!versions.collect_defs(loop, outermost.state) || !versions.values.contains(get.operands[0])) return nullptr;
+  const auto independent = [&](Iteration when) {
     return std::ranges::all_of(versions.writes, [&](const Op* w) { return is_independent_of(get, *w, loop, when); });
   };
-  if (apart(Iteration::later)) return loop->results[outermost.state];
-  return apart(Iteration::earlier) ? loop->operands[outermost.state] : nullptr;
+  if (independent(Iteration::later)) return loop->results[outermost.state];
+  return independent(Iteration::earlier) ? loop->operands[outermost.state] : nullptr;
 }
 
 }  // namespace lantern::passes

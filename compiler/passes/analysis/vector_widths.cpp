@@ -37,7 +37,7 @@ std::optional<VectorWidths> choose_blocks(const LoopShape& shape, int native) {
   // Loops over directions: each iteration is short, and what all share is most of the work.
   if (!shape.reads) return VectorWidths{{std::min(8 * reg, 32)}, {std::min(8 * reg, 32)}};
   // Elements that are not adjacent are fetched one by one, from as many places in memory as there are lanes.
-  if (shape.apart) return VectorWidths{{reg}, {reg}};
+  if (shape.strided) return VectorWidths{{reg}, {reg}};
   // Long inner loops keep as many sums in registers as there is room for; short ones have none for so many.
   if (shape.brief) return VectorWidths{{2 * reg}, {2 * reg, reg}};
   if (shape.size > large_loop) return VectorWidths{{8 * reg}, {2 * reg}};

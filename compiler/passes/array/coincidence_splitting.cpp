@@ -175,7 +175,7 @@ class Split {
     b.loc = loop_->loc;
     index_ = counter_.index->index;
     const bool up = counter_.step > 0;
-    Value* const at = written(b, point_.at);
+    Value* const at = materialise(b, point_.at);
     Value* const next = b.emit(Opcode::add_, {at, b.integer(1)});
     std::vector<Value*> state = loop_->operands;
     state = up ? part(b, state, at, nullptr, tapes, 0) : part(b, state, nullptr, at, tapes, 2);

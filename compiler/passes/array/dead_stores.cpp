@@ -18,7 +18,7 @@ namespace {
 std::vector<Op*> unread_writes(const Op* loop, std::size_t state) {
   constexpr std::size_t most_pairs = 1000;
   DefChain versions;
-  if (!versions.carried(loop, state) || versions.writes.empty()) return {};
+  if (!versions.collect_defs(loop, state) || versions.writes.empty()) return {};
   const Reads reads = reads_of(versions, loop);
   if (reads.others || reads.gets.size() * versions.writes.size() > most_pairs) return {};
   std::erase_if(versions.writes, [&](const Op* w) {

@@ -116,7 +116,7 @@ class Row {
     const auto rank = static_cast<std::size_t>(first->type.rank());
     for (std::size_t d = 0; d < rank; ++d)
       if (!(size_form(first, d) == size_form(matrix, d + 1))) return false;
-    if (!versions_.carried(maker_, place_)) return false;
+    if (!versions_.collect_defs(maker_, place_)) return false;
     versions_.values.insert(maker_->result(place_));
     for (const Value* v : versions_.values)
       if (const auto all = users_.find(v); all != users_.end())

@@ -44,10 +44,10 @@ Value* GatheredNest::run(ir::Builder& b, Value* t, const std::optional<Start>& s
   start_ = start;
   const auto iterations = [&](std::size_t k, std::int64_t least) {
     const IterationRange& range = level(k).range;
-    Value *const first = written(b, range.first), *const end = written(b, range.last);
+    Value *const first = materialise(b, range.first), *const end = materialise(b, range.last);
     Value* const one = b.emit(Opcode::lt_, {first, end});
     if (least <= 1) return one;
-    return both(b, one, b.emit(Opcode::le_, {written(b, moved(range.first, least)), end}));
+    return both(b, one, b.emit(Opcode::le_, {materialise(b, moved(range.first, least)), end}));
   };
   const std::int64_t ends = spread_[last()].to - spread_[last()].from;
   if (ends > 0 || start_) wide_ = iterations(last(), ends);
@@ -58,7 +58,7 @@ Value* GatheredNest::run(ir::Builder& b, Value* t, const std::optional<Start>& s
 }
 
 /// The elements of a level that are written: those that are added to, and the zeros.
-Span GatheredNest::reach(std::size_t level) const {
+Span GatheredNest::written_elements(std::size_t level) const {
   Span s = spread_[level];
   if (start_ && !start_->zeros.empty())
     s = {std::min(s.from, start_->zeros[level].from), std::max(s.to, start_->zeros[level].to)};
@@ -76,8 +76,8 @@ Value* GatheredNest::size(ir::Builder& b, Value* t, std::size_t level) const {
 /// Whether an element's number is in a span of iterations.
 Value* GatheredNest::reaches(ir::Builder& b, std::size_t k, Value* number, const Span& span) const {
   const IterationRange& range = level(k).range;
-  Value* const from = b.emit(Opcode::le_, {written(b, moved(range.first, span.from)), number});
-  return both(b, from, b.emit(Opcode::lt_, {number, written(b, moved(range.last, span.to))}));
+  Value* const from = b.emit(Opcode::le_, {materialise(b, moved(range.first, span.from)), number});
+  return both(b, from, b.emit(Opcode::lt_, {number, materialise(b, moved(range.last, span.to))}));
 }
 
 /// Whether the iterations at a distance from a row are there.
@@ -91,9 +91,9 @@ Value* GatheredNest::rows(ir::Builder& b, Value* t, const Here& here) {
   const std::size_t k = here.numbers.size();
   if (k == last()) return row(b, t, here);
   const IterationRange& range = level(k).range;
-  const Span reached = reach(k), adds = spread_[k];
-  Value* from = written(b, moved(range.first, reached.from));
-  Value* to = written(b, moved(range.last, reached.to));
+  const Span reached = written_elements(k), adds = spread_[k];
+  Value* from = materialise(b, moved(range.first, reached.from));
+  Value* to = materialise(b, moved(range.last, reached.to));
   if (whole()) {
     // An index outside raises, if there is an iteration.
     Value *const zero = b.integer(0), *const end = size(b, t, k);
@@ -130,7 +130,7 @@ Value* GatheredNest::row(ir::Builder& b, Value* t, const Here& here) {
 /// A row that not all rows around it add to: of those that do not, the sum takes nothing. What they would add
 /// is computed for an iteration that there is, the nearest one.
 Value* GatheredNest::masked(ir::Builder& b, Value* t, const Here& here) {
-  if (start_) t = begun(b, t, here);
+  if (start_) t = initialised(b, t, here);
   std::vector<Group> groups;
   Adds all;
   for (const Addition& add : adds_) {
@@ -145,9 +145,9 @@ Value* GatheredNest::masked(ir::Builder& b, Value* t, const Here& here) {
     for (std::size_t k = 0; k < last(); ++k) {
       const IterationRange& range = level(k).range;
       Value* const number = b.emit(Opcode::sub_, {here.numbers[k], b.integer(group.by[k])});
-      Value* const most = written(b, moved(range.last, -1));
+      Value* const most = materialise(b, moved(range.last, -1));
       group.numbers.push_back(
-          b.emit(Opcode::imax_, {b.emit(Opcode::imin_, {number, most}), written(b, range.first)}));
+          b.emit(Opcode::imax_, {b.emit(Opcode::imin_, {number, most}), materialise(b, range.first)}));
     }
   }
   return line(b, t, here.numbers, all, false, &groups);
@@ -156,7 +156,7 @@ Value* GatheredNest::masked(ir::Builder& b, Value* t, const Here& here) {
 /// A row that not all rows around it add to, or with too few iterations for its ends: what each neighbour adds, by
 /// itself.
 Value* GatheredNest::one_by_one(ir::Builder& b, Value* t, const Here& here) {
-  if (start_) t = begun(b, t, here);
+  if (start_) t = initialised(b, t, here);
   for (const Addition& add : adds_) {
     t = if_so(b, reaches(b, here.numbers, add.by), t,
               [&](ir::Builder& in, Value* array) { return line(in, array, here.numbers, {&add}, false); });
@@ -165,14 +165,14 @@ Value* GatheredNest::one_by_one(ir::Builder& b, Value* t, const Here& here) {
 }
 
 /// A row before anything is added to it.
-Value* GatheredNest::begun(ir::Builder& b, Value* t, const Here& here) {
-  if (whole()) t = outside(b, t, here.numbers, b.integer(0), size(b, t, last()));
+Value* GatheredNest::initialised(ir::Builder& b, Value* t, const Here& here) {
+  if (whole()) t = copy_outside_range(b, t, here.numbers, b.integer(0), size(b, t, last()));
   if (!start_->old) return t;
   const IterationRange& range = level(last()).range;
   const Span zeros = start_->zeros[last()];
   return if_so(b, here.zero, t, [&](ir::Builder& in, Value* array) {
-    return over(in, array, written(in, moved(range.first, zeros.from)),
-                written(in, moved(range.last, zeros.to)),
+    return over(in, array, materialise(in, moved(range.first, zeros.from)),
+                materialise(in, moved(range.last, zeros.to)),
                 [&](ir::Builder& body, Value* number, Value* elements) {
                   IterationCloner at = iterations(body, here.numbers, {number, 0});
                   return store(at, elements, adds_.front(), 0, zero_of(at.builder(), t), true);
@@ -181,7 +181,7 @@ Value* GatheredNest::begun(ir::Builder& b, Value* t, const Here& here) {
 }
 
 /// Elements that nothing is added to yet: as in the other tensor, or zero.
-Value* GatheredNest::outside(ir::Builder& b, Value* t, const Numbers& numbers, Value* from, Value* to) {
+Value* GatheredNest::copy_outside_range(ir::Builder& b, Value* t, const Numbers& numbers, Value* from, Value* to) {
   if (const auto none = (index_form(from) - index_form(to)).number(); none && *none >= 0) return t;
   return over(b, t, from, to, [&](ir::Builder& in, Value* number, Value* array) {
     IterationCloner at = iterations(in, numbers, {number, 0});
@@ -199,10 +199,10 @@ Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, cons
   for (const Addition* add : adds) some.push_back(*add);
   const Span reached = spread(some).back();
   Span written_to = reached;
-  if (set) written_to = reach(last());
+  if (set) written_to = written_elements(last());
   if (set && whole()) {
-    t = outside(b, t, numbers, b.integer(0), written(b, moved(range.first, written_to.from)));
-    t = outside(b, t, numbers, written(b, moved(range.last, written_to.to)), size(b, t, last()));
+    t = copy_outside_range(b, t, numbers, b.integer(0), materialise(b, moved(range.first, written_to.from)));
+    t = copy_outside_range(b, t, numbers, materialise(b, moved(range.last, written_to.to)), size(b, t, last()));
   }
   const auto element = [&](IterationCloner& at, const Offset& base, Value* array, std::int64_t k,
                            const Adds& from, bool zero) {
@@ -231,13 +231,13 @@ Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, cons
       t = element(at, base, t, k, there, zero);
     }
   }
-  Value* end = written(b, moved(range.last, reached.from));
+  Value* end = materialise(b, moved(range.last, reached.from));
   const bool few = adds.size() == 1 && adds_.size() > 1 && wide_ && (direct_ || last() == 0);
   if (few) {  // loops that know it stay as they are
     const std::int64_t ends = spread_[last()].to - spread_[last()].from;
-    end = b.emit(Opcode::imin_, {end, written(b, moved(range.first, reached.to + ends))});
+    end = b.emit(Opcode::imin_, {end, materialise(b, moved(range.first, reached.to + ends))});
   }
-  return over(b, t, written(b, moved(range.first, reached.to)), end,
+  return over(b, t, materialise(b, moved(range.first, reached.to)), end,
               [&](ir::Builder& in, Value* number, Value* array) {
                 IterationCloner at = iterations(in, numbers, {number, 0});
                 return element(at, {number, 0}, array, 0, adds, true);

@@ -80,10 +80,10 @@ class GatheredNest {
   Value* row(ir::Builder& b, Value* t, const Here& here);
   Value* masked(ir::Builder& b, Value* t, const Here& here);
   Value* one_by_one(ir::Builder& b, Value* t, const Here& here);
-  Value* begun(ir::Builder& b, Value* t, const Here& here);
+  Value* initialised(ir::Builder& b, Value* t, const Here& here);
   Value* line(ir::Builder& b, Value* t, const Numbers& numbers, const Adds& adds, bool set,
               const std::vector<Group>* groups = nullptr);
-  Value* outside(ir::Builder& b, Value* t, const Numbers& numbers, Value* from, Value* to);
+  Value* copy_outside_range(ir::Builder& b, Value* t, const Numbers& numbers, Value* from, Value* to);
 
   IterationCloner iterations(ir::Builder& b, const Numbers& numbers, const Offset& last) const;
   IterationCloner::Shifts shifts(const Addition& add, std::int64_t k) const;
@@ -98,7 +98,7 @@ class GatheredNest {
   Value* size(ir::Builder& b, Value* t, std::size_t level) const;
   const Nest::Level& level(std::size_t k) const { return nest_.levels[k]; }
   std::size_t last() const { return nest_.depth() - 1; }
-  Span reach(std::size_t level) const;
+  Span written_elements(std::size_t level) const;
   bool whole() const { return start_ && !start_->in_place; }
 
   ir::Module& module_;

@@ -128,7 +128,7 @@ class LoopSplitter {
     const auto end = static_cast<std::ptrdiff_t>(ops.size());
     ir::Builder b(module_, loop_->parent);
     b.loc = loop_->loc;
-    Value* const v = written(b, f);
+    Value* const v = materialise(b, f);
     std::rotate(ops.begin() + at, ops.begin() + end, ops.end());
     return v;
   }
@@ -236,17 +236,17 @@ class LoopSplitter {
 
   std::vector<Value*> parts(ir::Builder& b, const Threshold& t) {
     const Order o = order(t.at);
-    Value* const first = written(b, range_.first);
-    Value* const last = written(b, range_.last);
+    Value* const first = materialise(b, range_.first);
+    Value* const last = materialise(b, range_.last);
     const bool above = o.after_first && *o.after_first >= 0;  // the first iteration is not beyond the threshold
     const bool under = o.before_last && *o.before_last >= 0;  // nor the threshold beyond the last
     // A number that may be the largest there is does not grow: beyond the last iteration all are the same.
     const Offset number{t.at.base, t.at.by - (t.plus_one ? 1u : 0u)};
     Value* at = nullptr;
     if (t.plus_one && !above && !under)
-      at = b.emit(Opcode::add_, {b.emit(Opcode::imin_, {written(b, number), last}), b.integer(1)});
+      at = b.emit(Opcode::add_, {b.emit(Opcode::imin_, {materialise(b, number), last}), b.integer(1)});
     else
-      at = written(b, t.at);
+      at = materialise(b, t.at);
     Value* const end = under && o.size ? at : b.emit(Opcode::imin_, {at, last});
     Value* const start = above ? at : b.emit(Opcode::imax_, {at, first});
 

@@ -100,7 +100,7 @@ std::size_t price(const Block& b) {
   return sum;
 }
 
-Value* written(ir::Builder& b, const Offset& o) {
+Value* materialise(ir::Builder& b, const Offset& o) {
   const auto by = static_cast<std::int64_t>(o.by);
   if (!o.base) return b.integer(by);
   auto* const base = const_cast<Value*>(o.base);
@@ -111,7 +111,7 @@ Value* written(ir::Builder& b, const Offset& o) {
 Value* IterationCloner::number(std::size_t loop, std::int64_t shift) {
   Value*& v = numbers_[loop][shift];
   const Offset& base = loops_[loop].base;
-  if (!v) v = written(b_, {base.base, base.by + static_cast<std::uint64_t>(shift)});
+  if (!v) v = materialise(b_, {base.base, base.by + static_cast<std::uint64_t>(shift)});
   return v;
 }
 

@@ -80,6 +80,6 @@ std::size_t price(const Block& b);
 std::size_t price(const Op& op);
 
 /// An offset as a value at the end of a block.
-Value* written(ir::Builder& b, const Offset& o);
+Value* materialise(ir::Builder& b, const Offset& o);
 
 }  // namespace lantern::passes

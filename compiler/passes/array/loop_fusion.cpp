@@ -168,7 +168,7 @@ class Fusion {
                          : only_reads(in_b, r, at));
       if (!own) return false;
     }
-    return related && undisturbed(in_a) && tapes_apart();
+    return related && undisturbed(in_a) && tapes_independent();
   }
 
   /// Whether something besides the second loop asks for a result of the first: it would find it updated.
@@ -208,7 +208,7 @@ class Fusion {
 
   /// No tape that both use: what one pushes would come between what the other does. And nothing else that
   /// keeps its order.
-  bool tapes_apart() const {
+  bool tapes_independent() const {
     std::unordered_set<std::int64_t> tapes[2];
     bool ordered = false;
     for (int k = 0; k < 2; ++k)

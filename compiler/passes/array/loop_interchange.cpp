@@ -187,11 +187,11 @@ class Nest {
     for (const auto& [op, d] : asked_) {
       const Counter& c = by_outer_.counter;
       const IndexForm index = index_form(op->operands[1 + d]);
-      Value *low = written(b, index.with(c.index, c.first)), *high = written(b, index.with(c.index, c.last));
+      Value *low = materialise(b, index.with(c.index, c.first)), *high = materialise(b, index.with(c.index, c.last));
       if (const auto by = index.split(c.index)->coefficient.number(); by && *by < 0) std::swap(low, high);
       need(Opcode::le_, b.integer(0), low);
       need(Opcode::le_, low, high);
-      need(Opcode::lt_, high, written(b, size_form(op->operands[0], d)));
+      need(Opcode::lt_, high, materialise(b, size_form(op->operands[0], d)));
     }
     return all;
   }

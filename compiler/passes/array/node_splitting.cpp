@@ -17,7 +17,7 @@ bool writes_most(const Value* tensor, const Op& write, const Op* loop) {
   IndexForm size = 1;
   for (std::size_t d = 0; d < static_cast<std::size_t>(tensor->type.rank()); ++d)
     size = size * size_form(tensor, d);
-  return sweeps(write, loop, size);
+  return footprint_covers(write, loop, size);
 }
 
 void split(Op* loop, std::size_t state) {
@@ -25,7 +25,7 @@ void split(Op* loop, std::size_t state) {
   Value* const start = loop->operands[state];
   if (!start->type.is_tensor()) return;
   DefChain versions;
-  if (!versions.carried(loop, state) || versions.writes.empty()) return;
+  if (!versions.collect_defs(loop, state) || versions.writes.empty()) return;
   const Reads reads = reads_of(versions, loop);
   if (reads.others || reads.gets.empty() || reads.gets.size() * versions.writes.size() > most_pairs) return;
 

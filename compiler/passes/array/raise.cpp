@@ -322,7 +322,7 @@ class GemmMatcher {
     for (std::size_t s = 0; s < outermost()->results.size(); ++s) {
       if (!(outermost()->results[s]->type == v->type)) continue;
       Tensor t{s, {}};
-      if (t.versions.carried(outermost(), s) && t.versions.values.contains(v)) return t;
+      if (t.versions.collect_defs(outermost(), s) && t.versions.values.contains(v)) return t;
     }
     return {};
   }
@@ -369,11 +369,11 @@ class GemmMatcher {
     if (outside(v)) return Found{v, true, true, {}};
     const auto t = tensor(v);
     if (!t || t->versions.writes.size() > 40) return {};
-    const auto apart = [&](Iteration when) {
+    const auto independent = [&](Iteration when) {
       return std::ranges::all_of(t->versions.writes,
                                  [&](const Op* w) { return is_independent_of(get, *w, outermost(), when); });
     };
-    Found f{outermost()->operands[t->state], apart(Iteration::earlier), apart(Iteration::later), t->state};
+    Found f{outermost()->operands[t->state], independent(Iteration::earlier), independent(Iteration::later), t->state};
     return f.first || f.last ? std::optional(f) : std::nullopt;
   }
 
@@ -429,7 +429,7 @@ class Raising {
     const auto [it, added] = counts_.try_emplace(p.loops[l], nullptr);
     if (added) {
       const Counter c = *counter_of(p.loops[l]);
-      it->second = written(b, c.last - c.first + 1);
+      it->second = materialise(b, c.last - c.first + 1);
     }
     return it->second;
   }
@@ -451,7 +451,7 @@ class Raising {
       }
       at_most(b.integer(large_product), work);
       // Rows of the result do not overlap.
-      if (!same_size(p)) at_most(count(b, p, p.j), written(b, p.at_c.by[p.i]));
+      if (!same_size(p)) at_most(count(b, p, p.j), materialise(b, p.at_c.by[p.i]));
       for (const Op* access : {static_cast<const Op*>(p.write), p.x, p.y})
         if (checked.insert(access).second) in_range(b, p, *access, need);
     }
@@ -476,7 +476,7 @@ class Raising {
         const IndexForm by = f.split(c.index)->coefficient;
         low = low.with(c.index, c.first);
         if (by.number() == 0) continue;
-        Value* const step = written(b, by);
+        Value* const step = materialise(b, by);
         if (!by.number()) {
           need(b.emit(Opcode::le_, {b.integer(0), step}));
           need(b.emit(Opcode::le_, {step, b.integer(largest_step)}));
@@ -484,9 +484,9 @@ class Raising {
         Value* const way = b.emit(Opcode::mul_, {step, b.emit(Opcode::sub_, {count(b, p, l), b.integer(1)})});
         high = high ? b.emit(Opcode::add_, {high, way}) : way;
       }
-      Value* const first = written(b, low);
+      Value* const first = materialise(b, low);
       need(b.emit(Opcode::le_, {b.integer(0), first}));
-      Value* const n = written(b, size);
+      Value* const n = materialise(b, size);
       need(b.emit(Opcode::lt_, {first, n}));
       if (high) need(b.emit(Opcode::lt_, {b.emit(Opcode::add_, {first, high}), n}));
     }
@@ -549,7 +549,7 @@ class Raising {
       scale = b.emit(Opcode::neg_, {scale});
     Value* const x = p.x_tensor ? p.x_tensor : left[p.x_state];
     Value* const y = p.y_tensor ? p.y_tensor : left[p.y_state];
-    const auto form = [&](const IndexForm& f) { return written(b, f); };
+    const auto form = [&](const IndexForm& f) { return materialise(b, f); };
     return b.emit(
         Opcode::gemm_,
         {c, x, y, scale, form(p.at_c.start), form(p.at_c.by[p.i]), form(p.at_x.start), form(p.at_x.by[p.i]),

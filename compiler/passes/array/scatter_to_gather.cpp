@@ -110,7 +110,7 @@ void rotate_zeros(Op* loop) {
     behind.loc = first.loc = zeros->loop->loc;
     const auto later = Uses(loop->parent).of(loop->results[i]);
     Value* const some =
-        behind.emit(Opcode::lt_, {written(behind, iterations->first), written(behind, iterations->last)});
+        behind.emit(Opcode::lt_, {materialise(behind, iterations->first), materialise(behind, iterations->last)});
     Op* const branch = behind.branch(some, {loop->results[i]->type});
     branch->result()->name = loop->results[i]->name;
     ir::Builder yes(behind.module(), branch->blocks[0]), no(behind.module(), branch->blocks[1]);

@@ -172,11 +172,11 @@ class Distribution {
     std::size_t gathered = 0;
     for (const Neighbours& adds : s.neighbours) {
       Block* const block = module_.new_block(nest_->outer()->parent->parent, nest_->outer()->parent->function);
-      IterationCloner together = iterations(block, counters());
+      IterationCloner gathering = iterations(block, counters());
       for (const Addition& a : adds) {
         IterationCloner::Shifts back;
         for (const std::int64_t by : a.by) back.push_back(-by);
-        together.at(a.op->operands.back(), back);
+        gathering.at(a.op->operands.back(), back);
       }
       gathered += price(*block);
     }
@@ -242,7 +242,7 @@ class Distribution {
     const std::size_t k = numbers.size();
     if (k < nest_->depth()) {
       const IterationRange& range = nest_->levels[k].range;
-      return over(b, t, written(b, range.first), written(b, range.last),
+      return over(b, t, materialise(b, range.first), materialise(b, range.last),
                   [&](ir::Builder& in, Value* number, Value* array) {
                     std::vector<Value*> all = numbers;
                     all.push_back(number);
@@ -276,7 +276,7 @@ class Distribution {
   Value* slot(ir::Builder& b, std::size_t level, Value* number) const {
     const Offset& first = nest_->levels[level].range.first;
     if (!first.base && first.by == 0) return number;
-    return b.emit(Opcode::sub_, {number, written(b, first)});
+    return b.emit(Opcode::sub_, {number, materialise(b, first)});
   }
 
   void keep(ir::Builder& before, ir::Builder& after, const Scatter& s) {
@@ -294,8 +294,8 @@ class Distribution {
     const ir::Type type = ir::Type::tensor(v->type.kind(), std::vector<std::int64_t>(depth, ir::dynamic));
     std::vector<Value*> fill{before.op(Opcode::undef_, {}, {v->type})->result()};
     for (const Nest::Level& l : nest_->levels)
-      fill.push_back(before.emit(Opcode::imax_, {before.emit(Opcode::sub_, {written(before, l.range.last),
-                                                                            written(before, l.range.first)}),
+      fill.push_back(before.emit(Opcode::imax_, {before.emit(Opcode::sub_, {materialise(before, l.range.last),
+                                                                            materialise(before, l.range.first)}),
                                                  before.integer(0)}));
     Value* array = before.op(Opcode::fill_, std::move(fill), {type})->result();
     for (const Nest::Level& l : nest_->levels) {

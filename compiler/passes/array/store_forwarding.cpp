@@ -83,7 +83,7 @@ class Updates {
   /// True where two accesses certainly are to different elements; what bounds of loops say is asked so many
   /// times at most.
   bool different(const Op& a, const Op& b) {
-    return apart(a, b) || (a.parent->parent && questions_-- > 0 && no_alias(a, b));
+    return differ_by_offset(a, b) || (a.parent->parent && questions_-- > 0 && no_alias(a, b));
   }
 
   /// True where the only uses of an update, beside the next one, are reads of the element (`readers`) and of
@@ -220,7 +220,7 @@ void forward_stored(Op* loop) {
         forwarded.push_back(op);
         return;
       }
-      if (!apart(*op, *set) && (questions-- <= 0 || !no_alias(*op, *set))) return;
+      if (!differ_by_offset(*op, *set) && (questions-- <= 0 || !no_alias(*op, *set))) return;
       set = set->operands[0]->def;
     }
   });

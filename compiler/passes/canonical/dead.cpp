@@ -62,9 +62,9 @@ class Liveness {
     find_facts();
     spread_effects();
     if (module.entry) {
-      reach(module.entry);
+      mark_reachable(module.entry);
     } else {
-      for (const Function* f : module.functions()) reach(f);
+      for (const Function* f : module.functions()) mark_reachable(f);
     }
     work();
   }
@@ -170,7 +170,7 @@ class Liveness {
     });
   }
 
-  void reach(const Function* f) {
+  void mark_reachable(const Function* f) {
     Facts& facts = facts_[f];
     if (std::exchange(facts.reached, true)) return;
     block_work_.push_back(f->body);
@@ -189,7 +189,7 @@ class Liveness {
       case Opcode::call_:
         return follow_call(op);
       case Opcode::closure_:
-        reach(op->callee);
+        mark_reachable(op->callee);
         break;
       default:
         break;
@@ -198,7 +198,7 @@ class Liveness {
   }
 
   void follow_call(const Op* op) {
-    reach(op->callee);
+    mark_reachable(op->callee);
     Facts& facts = facts_[op->callee];
     facts.calls.push_back(op);
     for (std::size_t i = 0; i < op->operands.size(); ++i)

@@ -436,15 +436,15 @@ class Folding : public Rewriter {
   static Value* stored(const Op& get) {
     const Op* set = get.operands[0]->def;
     for (int steps = 0; steps < 64 && set && set->is(Opcode::set_); ++steps, set = set->operands[0]->def) {
-      bool same = true, apart = false;
+      bool same = true, differ = false;
       for (std::size_t i = 1; i < get.operands.size(); ++i) {
         if (get.operands[i] == set->operands[i]) continue;
         const Op *a = constant(get.operands[i]), *b = constant(set->operands[i]);
         same &= a && b && a->integer == b->integer;
-        apart |= a && b && a->integer != b->integer;
+        differ |= a && b && a->integer != b->integer;
       }
       if (same) return set->operands.back();
-      if (!apart) return nullptr;
+      if (!differ) return nullptr;
     }
     return nullptr;
   }

@@ -59,11 +59,11 @@ class Groups {
   bool any() const { return known_ && small_ && cost_ <= most_operations; }
 
   /// True where the elements of what a place holds are values of their own.
-  bool apart(const Place& p) const {
+  bool is_split(const Place& p) const {
     const auto it = nodes_.find(p);
     return it != nodes_.end() && !in_memory_[root(it->second)];
   }
-  bool apart(const Value* v) const { return apart(Place{v, itself}); }
+  bool is_split(const Value* v) const { return is_split(Place{v, itself}); }
 
  private:
   void function(const Function& f) {
@@ -239,7 +239,7 @@ class Scalars : public Rewriter {
       : Rewriter(f), groups_(groups), tapes_(tapes) {}
 
  private:
-  bool apart(const Value* v) const { return elements_.contains(const_cast<Value*>(v)); }
+  bool is_split(const Value* v) const { return elements_.contains(const_cast<Value*>(v)); }
 
   Action enter(Op* op) override {
     ir::Builder b(module(), here());
@@ -286,7 +286,7 @@ class Scalars : public Rewriter {
     if (block != function().body || &function() != module().entry) return;
     ir::Builder b(module(), block);
     for (Value* p : block->params)
-      if (groups_.apart(p)) elements_[p] = read(b, p);
+      if (groups_.is_split(p)) elements_[p] = read(b, p);
   }
 
   // ---- constructs
@@ -294,14 +294,14 @@ class Scalars : public Rewriter {
   /// What takes the places of a list of values, of the given types, in order: part(k, i) for element `i` of
   /// the k-th, whole(k) for what stays as it is. A cell follows its primal (unwind relies on that), and so
   /// does each element's.
-  template <class Apart, class Part, class Whole>
-  static void in_order(const std::vector<Type>& types, Apart apart, Part part, Whole whole) {
+  template <class IsSplit, class Part, class Whole>
+  static void in_order(const std::vector<Type>& types, IsSplit is_split, Part part, Whole whole) {
     for (std::size_t k = 0; k < types.size(); ++k) {
-      if (!holds_tensor(types[k]) || !apart(k)) {
+      if (!holds_tensor(types[k]) || !is_split(k)) {
         whole(k);
         continue;
       }
-      const bool pair = k + 1 < types.size() && types[k + 1] == Type::ref(types[k]) && apart(k + 1);
+      const bool pair = k + 1 < types.size() && types[k + 1] == Type::ref(types[k]) && is_split(k + 1);
       for (std::size_t i = 0; i < element_count(held(types[k])); ++i) {
         part(k, i);
         if (pair) part(k + 1, i);
@@ -313,7 +313,7 @@ class Scalars : public Rewriter {
     std::vector<Value*> out;
     out.reserve(values.size());
     in_order(
-        types_of(values), [&](std::size_t k) { return apart(values[k]); },
+        types_of(values), [&](std::size_t k) { return is_split(values[k]); },
         [&](std::size_t k, std::size_t i) { out.push_back((*elements_.find(values[k]))[i]); },
         [&](std::size_t k) { out.push_back(values[k]); });
     return out;
@@ -324,7 +324,7 @@ class Scalars : public Rewriter {
   void expand(std::vector<Value*>& values, Add add) {
     const std::vector<Value*> before = std::exchange(values, {});
     in_order(
-        types_of(before), [&](std::size_t k) { return groups_.apart(before[k]); },
+        types_of(before), [&](std::size_t k) { return groups_.is_split(before[k]); },
         [&](std::size_t k, std::size_t) {
           Value* const x = add(element_type(before[k]->type));
           x->name = before[k]->name;
@@ -352,8 +352,8 @@ class Scalars : public Rewriter {
     std::vector<Type> results;
     for (std::size_t i = 0; i < function().result_types.size(); ++i) {
       const Type& type = function().result_types[i];
-      const bool apart = groups_.apart(Place{&function(), i});
-      results.insert(results.end(), apart ? element_count(type) : 1, apart ? Type(type.element()) : type);
+      const bool split = groups_.is_split(Place{&function(), i});
+      results.insert(results.end(), split ? element_count(type) : 1, split ? Type(type.element()) : type);
     }
     function().result_types = std::move(results);
   }
@@ -365,7 +365,7 @@ class Scalars : public Rewriter {
     in_order(
         types,
         [&](std::size_t i) {
-          return groups_.apart(Place{k, i});
+          return groups_.is_split(Place{k, i});
         },
         [&](std::size_t i, std::size_t) { parts.push_back(element_type(types[i])); },
         [&](std::size_t i) { parts.push_back(types[i]); });
@@ -383,7 +383,7 @@ class Scalars : public Rewriter {
   Action tape(ir::Builder& b, Op* op) {
     const bool pushes = op->is(Opcode::push_);
     Value* const v = pushes ? op->operands[0] : op->results[0];
-    if (pushes ? !apart(v) : !holds_tensor(v->type) || !groups_.apart(v)) return Action::keep;
+    if (pushes ? !is_split(v) : !holds_tensor(v->type) || !groups_.is_split(v)) return Action::keep;
     const std::size_t n = element_count(v->type);
     std::vector<std::int64_t>& tapes = tapes_[op->integer];
     while (tapes.size() < n) tapes.push_back(module().new_tape());
@@ -400,7 +400,7 @@ class Scalars : public Rewriter {
 
   Action cell(ir::Builder& b, Op* op) {
     Value* const c = op->result();
-    if (!holds_tensor(c->type) || !groups_.apart(c)) return Action::keep;
+    if (!holds_tensor(c->type) || !groups_.is_split(c)) return Action::keep;
     std::vector<Value*> cells;
     for (std::size_t i = 0; i < element_count(held(c->type)); ++i) {
       std::vector<Value*> like;
@@ -417,8 +417,8 @@ class Scalars : public Rewriter {
     if (!holds_tensor(c->type)) return Action::keep;
     if (op->is(Opcode::ref_get_)) {
       std::vector<Value*> now;
-      if (!apart(c)) {
-        if (!groups_.apart(op->result())) return Action::keep;
+      if (!is_split(c)) {
+        if (!groups_.is_split(op->result())) return Action::keep;
         now = read(b, b.op(Opcode::ref_get_, {c}, {op->result()->type})->result());
       } else {
         for (Value* x : elements(b, c))
@@ -427,8 +427,8 @@ class Scalars : public Rewriter {
       define(b, op->result(), std::move(now));
       return Action::drop;
     }
-    if (!apart(c)) {
-      if (op->is(Opcode::ref_acc_) && is_row_access(*op) && apart(op->operands.back())) {
+    if (!is_split(c)) {
+      if (op->is(Opcode::ref_acc_) && is_row_access(*op) && is_split(op->operands.back())) {
         add_row(b, *op, [&](const std::vector<Value*>& operands) {
           b.op(Opcode::ref_acc_, operands)->integer = static_cast<std::int64_t>(Opcode::add_at_);
           return c;
@@ -452,8 +452,8 @@ class Scalars : public Rewriter {
 
   Action computation(ir::Builder& b, Op* op) {
     bool any = false;
-    for (Value* v : op->operands) any |= apart(v);
-    for (Value* v : op->results) any |= holds_tensor(v->type) && groups_.apart(v);
+    for (Value* v : op->operands) any |= is_split(v);
+    for (Value* v : op->results) any |= holds_tensor(v->type) && groups_.is_split(v);
     if (!any) return Action::keep;
     if (is_row_access(*op)) return row(b, op);
     if (!element_form_cost(*op)) {
@@ -502,12 +502,12 @@ class Scalars : public Rewriter {
 
   /// Gives a tensor its elements, or puts it together where it is to be in memory.
   void define(ir::Builder& b, Value* tensor, std::vector<Value*> parts) {
-    if (groups_.apart(tensor)) {
+    if (groups_.is_split(tensor)) {
       for (Value* x : parts)
         if (!x->name && !constant(x)) x->name = tensor->name;
       elements_[tensor] = std::move(parts);
     } else {
-      replace(tensor, written(b, parts, tensor->type));
+      replace(tensor, materialise(b, parts, tensor->type));
     }
   }
 
@@ -541,11 +541,11 @@ class Scalars : public Rewriter {
 
   Value* in_memory(ir::Builder& b, Value* v) {
     const std::vector<Value*>* parts = elements_.find(v);
-    return parts ? written(b, *parts, v->type) : v;
+    return parts ? materialise(b, *parts, v->type) : v;
   }
 
   /// A tensor of these elements.
-  static Value* written(ir::Builder& b, const std::vector<Value*>& parts, const Type& type) {
+  static Value* materialise(ir::Builder& b, const std::vector<Value*>& parts, const Type& type) {
     std::vector<Value*> operands{b.op(Opcode::undef_, {}, {Type(type.element())})->result()};
     for (const std::int64_t d : type.dims()) operands.push_back(b.integer(d));
     Value* tensor = b.emit(Opcode::fill_, operands, 0, type.dims());

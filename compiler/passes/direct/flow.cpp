@@ -134,7 +134,7 @@ class Guard : Flows {
   // ---- backward parts, written anew
 
   /// The condition of a form, in a backward part.
-  Value* written(Builder& b, const Block& block, Form form) {
+  Value* materialise(Builder& b, const Block& block, Form form) {
     const Op& end = *this->end(block);
     if (form == Form::branch) return end.operands[0];
     if (form == Form::not_branch) return b.emit(Opcode::lnot_, {end.operands[0]});
@@ -184,7 +184,7 @@ class Guard : Flows {
     const Op& end = *this->end(block);
     std::unordered_set<const Value*> done;
     for (const auto& [v, form] : conditions_of(block)) {
-      add_count(b, cells_[v], one_where(b, written(b, block, form), element_of(v)));
+      add_count(b, cells_[v], one_where(b, materialise(b, block, form), element_of(v)));
       done.insert(v);
     }
     for (std::size_t i = end.is(Opcode::jump_) ? 1 : 0; i < end.operands.size(); ++i) {
@@ -413,7 +413,7 @@ class Guard : Flows {
     } else if (form == Form::unseen) {
       join(nullptr);
     } else if (form != Form::never) {
-      join(written(b, block, form));
+      join(materialise(b, block, form));
     }
     return {total, true, parts.empty() ? count : nullptr};
   }

@@ -189,11 +189,11 @@ bool Unwinder::only_frames(const Region& r, const Segment& s) const {
 
 void Unwinder::backward_loop(Region& r, Segment& s) {
   const auto count = counted(s.forward);
-  const bool apart = count && is_doall_write_only(s.forward) && may_run_twice(s.forward);
-  if (apart && outermost(r)) return backward_parallel(r, s, *count);
+  const bool is_doall = count && is_doall_write_only(s.forward) && may_run_twice(s.forward);
+  if (is_doall && outermost(r)) return backward_parallel(r, s, *count);
   Op* t = s.block->ops[s.t];
   Region& body = *s.sides[0];
-  body.apart = apart;
+  body.is_doall = is_doall;
   const std::vector<Value*>& params = s.continuation->blocks[0]->params;
   std::vector<Value*> state;  // the cells of the loop's state
   for (Value* p : params)
@@ -211,7 +211,7 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   std::vector<Value*> incoming;
   for (Value* c : state) incoming.push_back(module_.add_param(body.bwd, c->type.content(), adjoint_name(c)));
   backward(body, incoming);
-  if (apart && (cheaper_again(s) || only_frames(r, s))) {
+  if (is_doall && (cheaper_again(s) || only_frames(r, s))) {
     for (Block* b : s.forward->blocks) drop_frames(b);
     return backward_parallel(r, s, *count);
   }

@@ -131,7 +131,7 @@ Region* Unwinder::home_of(Value* v) const {
 }
 
 /// True for a value that the backward part of `r` sees as it is: also for what the forward part of a
-/// iteration of a parallel loop found in the backward part around it (reach).
+/// iteration of a parallel loop found in the backward part around it (import_parallel_operands).
 bool Unwinder::at_hand(const Region& r, const Value* v) const {
   const auto it = homes_.find(v->block);
   return it == homes_.end() ? ir::visible_from(v, r.bwd) : it->second->visible();
@@ -258,7 +258,7 @@ bool Unwinder::cheaper_again(const Segment& s) const {
       again += times->second * (close ? load_close : price(*owner));
       if (owner->is(Opcode::dim_)) continue;
       for (const Value* x : owner->operands) {
-        if (x->type.is_tensor() && !often.contains(x->block) && !stays(x)) {
+        if (x->type.is_tensor() && !often.contains(x->block) && !survives_forward_pass(x)) {
           // Instead of giving its memory to another it is copied, if that is in proportion.
           if (!owner->is(Opcode::get_) || !(covers_tensor(*owner) || part_read(*owner, loop))) return false;
           if (!seen.contains(x)) again += load + save_float;
@@ -272,7 +272,7 @@ bool Unwinder::cheaper_again(const Segment& s) const {
 
 /// True for a tensor of the forward part that is in memory, as it is, when the backward part runs; or may be
 /// at no cost, because nothing changes it.
-bool Unwinder::stays(const Value* tensor) const {
+bool Unwinder::survives_forward_pass(const Value* tensor) const {
   const auto it = homes_.find(tensor->block);
   if (it == homes_.end()) return false;
   return it->second->visible() || it->second->saved.contains(const_cast<Value*>(tensor)) ||
@@ -332,7 +332,7 @@ Value* Unwinder::at(Region& r, Value* v) {
   const auto found = home->saved.find(v);
   if (found != home->saved.end()) return found->second;
   int budget = v->type.is_integer() || v->type.is_bool() ? save_integer : save_float;
-  if (home->apart) budget *= overlap;
+  if (home->is_doall) budget *= overlap;
   if (cost(*home, v, budget) <= budget) return derive(*home, v);
   // Of one number throughout the number is kept.
   if (repeats_number(v)) {

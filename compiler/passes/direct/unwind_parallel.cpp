@@ -29,7 +29,7 @@ bool inside(const Region& inner, const Region& outer) {
 
 /// The forward part of such an iteration is in the backward part: what it uses from outside has to be available
 /// there, whole or in part.
-void Unwinder::reach(Region& body, const Parts& parts) {
+void Unwinder::import_parallel_operands(Region& body, const Parts& parts) {
   std::unordered_map<Value*, Value*> reached;
   std::vector<Op*> constants;
   const std::vector<Op*> ops = body.bwd->ops;
@@ -162,7 +162,7 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
     }
   forward(body, test->blocks[0]);
   note_updates(block);
-  reach(body, parts);
+  import_parallel_operands(body, parts);
   body.forward_ops = block->ops.size();
 
   backward(body, incoming);

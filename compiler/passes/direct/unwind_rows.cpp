@@ -29,7 +29,7 @@ Value* unchanged_in(const Op* loop, const Op& get) {
   for (std::size_t s = 0; s < loop->operands.size(); ++s) {
     if (!loop->operands[s]->type.is_tensor()) continue;
     DefChain versions;
-    if (!versions.carried(loop, s) || !versions.values.contains(get.operands[0])) continue;
+    if (!versions.collect_defs(loop, s) || !versions.values.contains(get.operands[0])) continue;
     const bool unchanged = std::ranges::all_of(
         versions.writes, [&](const Op* write) { return is_independent_of(get, *write, loop, Iteration::earlier); });
     return unchanged ? loop->operands[s] : nullptr;
@@ -133,7 +133,7 @@ Value* Unwinder::kept_alike(Region& home, Value* v) {
       sizes.push_back(b.emit(Opcode::dim_, {alike->tensor}, static_cast<std::int64_t>(d)));
     Value* most = sizes[0];
     for (std::size_t d = 1; d < rank; ++d) most = b.emit(Opcode::mul_, {most, sizes[d]});
-    const auto trip_count_of = [&](const Counter& c) { return written(b, c.last - c.first + IndexForm(1)); };
+    const auto trip_count_of = [&](const Counter& c) { return materialise(b, c.last - c.first + IndexForm(1)); };
     Value* const wanted = inner ? trip_count_of(*inner) : b.integer(1);
     Value* const runs = b.emit(Opcode::lt_, {b.integer(0), trip_count_of(*counter)});
     Value* const n = b.emit(Opcode::select_, {runs, b.emit(Opcode::imin_, {wanted, most}), b.integer(0)});
@@ -148,7 +148,7 @@ Value* Unwinder::kept_alike(Region& home, Value* v) {
                                                IndexForm(inner->step) * IndexForm::of(iteration));
         Value* const last = c.emit(Opcode::sub_, {sizes[d], c.integer(1)});
         access.push_back(
-            c.emit(Opcode::imax_, {c.emit(Opcode::imin_, {written(c, index), last}), c.integer(0)}));
+            c.emit(Opcode::imax_, {c.emit(Opcode::imin_, {materialise(c, index), last}), c.integer(0)}));
       }
       return c.op(Opcode::get_, access, {v->type})->result();
     });
@@ -172,7 +172,7 @@ std::optional<IndexRange> Unwinder::part_read(const Op& get, const Op* loop) {
   const auto range = range_in(get, 0, loop);
   if (!range) return {};
   const IndexForm size = range->last - range->first + IndexForm(1);
-  return size.number().value_or(few) >= few && sweeps(get, loop, size) ? range : std::nullopt;
+  return size.number().value_or(few) >= few && footprint_covers(get, loop, size) ? range : std::nullopt;
 }
 
 /// What a parallel loop reads of arrays that give way to others, and are not read from end to end as far as
@@ -187,7 +187,7 @@ Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop) {
   ir::walk(loop->blocks[1], [&](const Op* op) {
     if (!op->is(Opcode::get_)) return;
     Value* const array = op->operands[0];
-    if (made_in(array, loop->blocks[1]) || stays(array)) return;
+    if (made_in(array, loop->blocks[1]) || survives_forward_pass(array)) return;
     const auto [it, added] = all.try_emplace(array);
     if (added) order.push_back(array);
     it->second.whole &= covers_tensor(*op);
@@ -204,7 +204,7 @@ Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop) {
       ir::Builder b = into(loop->parent, loop->loc);
       Value* end = nullptr;
       for (const IndexRange& r : reads.ranges) {
-        Value *const low = written(b, r.first), *const high = written(b, r.last + IndexForm(1));
+        Value *const low = materialise(b, r.first), *const high = materialise(b, r.last + IndexForm(1));
         first = first ? b.emit(Opcode::imin_, {first, low}) : low;
         end = end ? b.emit(Opcode::imax_, {end, high}) : high;
       }

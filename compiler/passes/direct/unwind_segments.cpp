@@ -220,7 +220,7 @@ Op* Unwinder::copy_loop(const Op* loop, Block* to, const std::vector<Value*>& in
 }
 
 /// A forward part that is in the backward part of `r`: what it uses from outside has to be available there.
-void Unwinder::bring(Region& r, Op* construct) {
+void Unwinder::import_operands(Region& r, Op* construct) {
   std::unordered_map<Value*, Value*> brought;
   for (Block* block : construct->blocks)
     ir::walk(block, [&](Op* op) {
@@ -319,7 +319,7 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
         ir::Builder then = into(again->blocks[0], loop->loc);
         Op* copy = copy_loop(loop, again->blocks[0], pop_state(then, snapshots, loop, first, start),
                              Frames::kept, end, false);
-        bring(r, copy);
+        import_operands(r, copy);
         then.yield({});
         into(again->blocks[1], loop->loc).yield({});
         std::vector<Value*> next = run_reverse(reverse, c.block(), start, state);
@@ -354,7 +354,7 @@ Unwinder::IterationSaves Unwinder::saves_of(const Block* body) const {
 
 /// How many states may be kept, and how many iterations a leaf has; emitted in front of the loop. Where nothing can
 /// say what an iteration keeps, a leaf is one iteration.
-std::pair<Value*, Value*> Unwinder::places(ir::Builder& b, const Op* loop, const Snapshots& snapshots,
+std::pair<Value*, Value*> Unwinder::checkpoint_budget(ir::Builder& b, const Op* loop, const Snapshots& snapshots,
                                            const ir::LoopMemory& memory, bool online) {
   if (memory.checkpoints > 0) return {b.integer(memory.checkpoints), b.integer(memory.checkpoints)};
   // A tape's memory is up to twice what lies on it; the tapes that states are sorted out by come on top.
@@ -481,7 +481,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
 
   in_front_of(loop, r.fwd, [&] {
     ir::Builder b = into(r.fwd, loop->loc);
-    std::tie(most, leaf) = places(b, loop, snapshots, memory, !count);
+    std::tie(most, leaf) = checkpoint_budget(b, loop, snapshots, memory, !count);
     const std::size_t n = loop->operands.size();
     std::vector<Value*> initial = loop->operands, done;
     if (count) {
@@ -578,7 +578,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
         into(where->blocks[1], loop->loc).yield({position});
         Value* const from = where->result();
         Op* reach_it = copy_loop(with_frames, c.block(), state, Frames::dropped, from, false);
-        bring(r, reach_it);
+        import_operands(r, reach_it);
 
         std::vector<ir::Type> types;
         for (const Value* v : s) types.push_back(v->type);
@@ -590,7 +590,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
         placing.yield(same);
 
         ir::Builder back = into(step->blocks[1], loop->loc);
-        bring(r, copy_loop(with_frames, step->blocks[1], reach_it->results, Frames::kept, end, false));
+        import_operands(r, copy_loop(with_frames, step->blocks[1], reach_it->results, Frames::kept, end, false));
         const std::vector<Value*> rest(s.begin() + 1, s.end());
         std::vector<Value*> next = run_reverse(reverse, step->blocks[1], from, rest);
         next[0] = from;

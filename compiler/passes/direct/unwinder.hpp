@@ -65,7 +65,7 @@ struct Region {
   ir::PointerSet<Value> declared;       ///< cells of this region
   std::vector<Value*> imported;         ///< cells of enclosing regions touched in `bwd`, in order
   std::size_t forward_ops = 0;          ///< iteration: so many operations belong to the forward part
-  bool apart = false;                   ///< body: iterations do not depend on each other
+  bool is_doall = false;                   ///< body: iterations do not depend on each other
   Value* iterations = nullptr;               ///< body: in `bwd`, how many iterations are left, this one included
   std::size_t pops = 0;                 ///< at the start of `bwd`: pops,
   std::size_t derived = 0;              ///< then values computed again from what is available
@@ -118,9 +118,9 @@ class Unwinder {
   bool cheaper_again(const Segment& s) const;
   bool only_frames(const Region& r, const Segment& s) const;
   bool may_be_overwritten(const Value* tensor) const;
-  bool stays(const Value* tensor) const;
+  bool survives_forward_pass(const Value* tensor) const;
   static bool covers_tensor(const Op& get);
-  void reach(Region& body, const Parts& parts);
+  void import_parallel_operands(Region& body, const Parts& parts);
   void mark_backward(Block* block, std::size_t from);
   const char* adjoint_name(Value* cell) const;
   Value* trip_count_of(Region& r, const Op* loop);
@@ -195,7 +195,7 @@ class Unwinder {
     }
   };
   IterationSaves saves_of(const Block* body) const;
-  std::pair<Value*, Value*> places(ir::Builder& b, const Op* loop, const Snapshots& snapshots,
+  std::pair<Value*, Value*> checkpoint_budget(ir::Builder& b, const Op* loop, const Snapshots& snapshots,
                                    const ir::LoopMemory& memory, bool online);
   Value* advance(ir::Builder& b, Value* iterations, Value* free, Value* leaf);
   void thin(ir::Builder& b, const Op* loop, const Snapshots& snapshots, Value* count);
@@ -207,7 +207,7 @@ class Unwinder {
                          Value* position);
   Op* copy_loop(const Op* loop, Block* to, const State& initial, Frames frames, Value* until,
                 bool own_condition);
-  void bring(Region& r, Op* construct);
+  void import_operands(Region& r, Op* construct);
   void drop_frames(Block* block);
   State emit_loop(ir::Builder& b, const State& initial,
                   const std::function<Value*(ir::Builder&, const State&)>& condition,

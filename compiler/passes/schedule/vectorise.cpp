@@ -432,7 +432,7 @@ class Choice {
         brief |= most_iterations(b->parent).value_or(2 * native_) < 2 * native_;
       }
       if (is_access(*op)) {
-        if (planned) gained += times * (plan.apart.contains(op) - planned->apart.contains(op));
+        if (planned) gained += times * (plan.strided.contains(op) - planned->strided.contains(op));
         (own_array(op->operands[0]) ? own : others) += times;
       } else if (times > 1 && !brief && ir::info(op->code).elementwise &&
                  op->result()->type.is_float_element()) {

@@ -1,5 +1,5 @@
 // Reads of what a loop started from become reads of its state.
-#include "lantern/compiler/passes/array/own_reads.hpp"
+#include "lantern/compiler/passes/array/in_place_stencils.hpp"
 
 #include <algorithm>
 #include <ranges>
@@ -18,7 +18,7 @@ std::ptrdiff_t position(const Block* body, const Op* op) {
   return std::ranges::find(body->ops, op) - body->ops.begin();
 }
 
-void own_reads(const Op* loop, std::size_t state) {
+void in_place_stencils(const Op* loop, std::size_t state) {
   const Block* const body = loop->blocks[1];
   const Value* const start = loop->operands[state];
   if (!start->type.is_tensor() || start->def || !start->block->parent ||
@@ -68,7 +68,7 @@ class InPlaceRestoration {
       if (!op->is(Opcode::get_) || !made_in(op->result(), loop_->blocks[1])) return;
       reads.push_back(op);
     }
-    if (reads.empty() || !versions_.carried(loop_, state_) || versions_.writes.empty()) return;
+    if (reads.empty() || !versions_.collect_defs(loop_, state_) || versions_.writes.empty()) return;
     std::vector<Value*> now;
     for (const Op* read : reads) {
       now.push_back(at_start_of_iteration(*read));
@@ -108,7 +108,7 @@ class InPlaceRestoration {
 
 }  // namespace
 
-void own_reads(ir::Module& module) {
+void in_place_stencils(ir::Module& module) {
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
     const Uses uses(*f);
@@ -118,14 +118,14 @@ void own_reads(ir::Module& module) {
   }
 }
 
-void own_reads(Op* loop) {
+void in_place_stencils(Op* loop) {
   std::vector<Op*> loops{loop};
   for (const Block* b : loop->blocks)
     ir::walk(const_cast<Block*>(b), [&](Op* op) {
       if (op->is(Opcode::loop_)) loops.push_back(op);
     });
   for (Op* inner : std::views::reverse(loops))  // inner ones first
-    for (std::size_t i = 0; i < inner->operands.size(); ++i) own_reads(inner, i);
+    for (std::size_t i = 0; i < inner->operands.size(); ++i) in_place_stencils(inner, i);
 }
 
 }  // namespace lantern::passes

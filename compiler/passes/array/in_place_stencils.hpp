@@ -1,4 +1,4 @@
-// own_reads: where a loop changes a tensor element by element, reads of the tensor it started from.
+// in_place_stencils: where a loop changes a tensor element by element, reads of the tensor it started from.
 #pragma once
 
 #include "lantern/ir/graph.hpp"
@@ -15,11 +15,11 @@ namespace lantern::passes {
 /// happen in its memory, and its adjoint is updated in place too, which is why this comes before derivatives.
 /// Done in a loop and those inside it, where s is state of a loop around; what a function was given stays,
 /// because a derivative can read it again at no cost.
-void own_reads(ir::Op* loop);
+void in_place_stencils(ir::Op* loop);
 
 /// The same where nothing is differentiated any more, for all reads of elements that no iteration before has
 /// changed: what node_splitting has taken to pieces works in one memory again, iteration after iteration, or block of lanes
 /// after block. Elements are read before an iteration changes any; and nothing but the loop asks for s.
-void own_reads(ir::Module& module);
+void in_place_stencils(ir::Module& module);
 
 }  // namespace lantern::passes

@@ -45,7 +45,7 @@ std::string check_sweep(F sweep) {
 
 }  // namespace
 
-TEST_CASE("own_reads: reads of the element that an iteration sets happen in place", "[staging]") {
+TEST_CASE("in_place_stencils: reads of the element that an iteration sets happen in place", "[staging]") {
   const std::string in_place = check_sweep([](A s) {
     return FOR(0, s.size(), s, [s](I i, A next) { return next.set(i, sin(s[i]) + s[i] * s[i]); });
   });
@@ -53,7 +53,7 @@ TEST_CASE("own_reads: reads of the element that an iteration sets happen in plac
   CHECK(count(in_place, "lt_copy_f64_1d(ws") == 1);
 }
 
-TEST_CASE("own_reads: reads of other elements keep the tensor", "[staging]") {
+TEST_CASE("in_place_stencils: reads of other elements keep the tensor", "[staging]") {
   const auto neighbour = [](A s) {
     return FOR(1, s.size(), s, [s](I i, A next) { return next.set(i, sin(s[i - 1]) + s[i]); });
   };
@@ -67,7 +67,7 @@ TEST_CASE("own_reads: reads of other elements keep the tensor", "[staging]") {
   CHECK(y[2] == Approx(std::sin(b1) + b2));
 }
 
-TEST_CASE("own_reads: a read after the update, and an update elsewhere", "[staging]") {
+TEST_CASE("in_place_stencils: a read after the update, and an update elsewhere", "[staging]") {
   check_sweep([](A s) {
     return FOR(0, s.size(), s, [s](I i, A next) {
       const A changed = next.set(i, 2.0 * s[i]);
@@ -90,7 +90,7 @@ TEST_CASE("own_reads: a read after the update, and an update elsewhere", "[stagi
   });
 }
 
-TEST_CASE("own_reads: rows of a matrix", "[staging]") {
+TEST_CASE("in_place_stencils: rows of a matrix", "[staging]") {
   using M = Rep<Tensor<double, dyn, dyn>>;
   const auto f = [](M m, I steps) {
     const M last = FOR(0, steps, m, [](I k, M s) {
