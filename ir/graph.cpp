@@ -75,6 +75,7 @@ Block* Module::new_block(Op* parent, Function* function) {
 
 Value* Module::new_value(Type type) {
   Value& value = values_.emplace_back();
+  value.number = static_cast<std::uint32_t>(values_.size() - 1);
   value.type = std::move(type);
   return &value;
 }

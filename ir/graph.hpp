@@ -54,6 +54,7 @@ struct Value {
   Op* def = nullptr;       ///< the operation, or null for a block parameter
   Block* block = nullptr;  ///< the block that defines it
   std::uint32_t index = 0; ///< which result or parameter
+  std::uint32_t number = 0;  ///< of the module's values, in the order in which they were made
   Combine combine = Combine::none;  ///< of a parameter of a parallel loop's body
   const char* name = nullptr;  ///< the user's name for it, if any
 };

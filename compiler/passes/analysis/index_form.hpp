@@ -7,9 +7,11 @@
 // where something wraps.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "lantern/compiler/passes/support/rewrite.hpp"
@@ -24,7 +26,11 @@ struct Unknown {
 
   Unknown(const Value* v, int d = -1) : value(v), dimension(d) {}
   bool is_size() const { return dimension >= 0; }
-  auto operator<=>(const Unknown&) const = default;
+  bool operator==(const Unknown&) const = default;
+  /// By age: forms, and what is made of them, are the same in each run.
+  std::strong_ordering operator<=>(const Unknown& o) const {
+    return std::pair(value->number, dimension) <=> std::pair(o.value->number, o.dimension);
+  }
 };
 
 /// A polynomial in such integers, with integer coefficients.
