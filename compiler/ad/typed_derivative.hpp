@@ -46,7 +46,7 @@ struct FunctionTraits<F> : CallTraits<decltype(&F::operator())> {};
 template <class P>
 concept PlainNumbers =
     std::is_pointer_v<P> || std::is_arithmetic_v<P> ||
-    (requires(const P& p) { std::data(p), std::size(p); } && requires { requires std::is_arithmetic_v<typename P::value_type>; });
+    (requires { requires std::is_arithmetic_v<typename P::value_type>; } && requires(const P& p) { std::data(p), std::size(p); });
 template <class P>
 inline constexpr bool plain_parameter = false;
 template <class... P>

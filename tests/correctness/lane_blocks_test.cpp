@@ -249,13 +249,13 @@ TEST_CASE("blocks: which are chosen", "[vectorise]") {
       for (const bool brief : {false, true})
         for (const bool narrow : {false, true})
           for (const bool inner : {false, true})
-            for (const bool apart : {false, true})
+            for (const bool strided : {false, true})
               for (const bool heavy : {false, true})
                 for (const int work : {1, 16, 17, 64, 65}) {
-                  CAPTURE(native, size, brief, narrow, inner, apart, heavy, work);
+                  CAPTURE(native, size, brief, narrow, inner, strided, heavy, work);
                   const LoopShape shape{.inner = inner,
                                         .reads = true,
-                                        .apart = apart,
+                                        .strided = strided,
                                         .brief = brief,
                                         .heavy = heavy,
                                         .narrow = narrow,

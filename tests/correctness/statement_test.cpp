@@ -19,14 +19,14 @@ Statement construct(const std::string& head, Statements body) {
 TEST_CASE("constructs are indented, comments stand above what they are about") {
   Statement sum("s += x[i];");
   sum.comments = {"backward", "total = total + x[i];"};
-  CHECK(written({Statement("double s = 0.0;"), construct("for (int i = 0; i < n; ++i) {", {sum})}) ==
+  CHECK(text_of({Statement("double s = 0.0;"), construct("for (int i = 0; i < n; ++i) {", {sum})}) ==
         "double s = 0.0;\n"
         "for (int i = 0; i < n; ++i) {\n"
         "  // backward\n"
         "  // total = total + x[i];\n"
         "  s += x[i];\n"
         "}\n");
-  CHECK(written({sum}, 2) == "    // backward\n    // total = total + x[i];\n    s += x[i];\n");
+  CHECK(text_of({sum}, 2) == "    // backward\n    // total = total + x[i];\n    s += x[i];\n");
 }
 
 TEST_CASE("an if that stands alone in an else joins its line, but only where it is said to") {
@@ -34,17 +34,17 @@ TEST_CASE("an if that stands alone in an else joins its line, but only where it 
   last.otherwise = {Statement("c();")};
   Statement first = construct("if (x) {", {Statement("a();")});
   first.otherwise = {last};
-  CHECK(written({first}) ==
+  CHECK(text_of({first}) ==
         "if (x) {\n  a();\n} else {\n  if (y) {\n    b();\n  } else {\n    c();\n  }\n}\n");
   first.otherwise[0].joins = true;
-  CHECK(written({first}) == "if (x) {\n  a();\n} else if (y) {\n  b();\n} else {\n  c();\n}\n");
+  CHECK(text_of({first}) == "if (x) {\n  a();\n} else if (y) {\n  b();\n} else {\n  c();\n}\n");
   first.otherwise.push_back(Statement("d();"));
-  CHECK(written({first}) ==
+  CHECK(text_of({first}) ==
         "if (x) {\n  a();\n} else {\n  if (y) {\n    b();\n  } else {\n    c();\n  }\n  d();\n}\n");
 }
 
 TEST_CASE("an else without statements is not printed") {
-  CHECK(written({construct("if (x) {", {Statement("a();")})}) == "if (x) {\n  a();\n}\n");
+  CHECK(text_of({construct("if (x) {", {Statement("a();")})}) == "if (x) {\n  a();\n}\n");
 }
 
 TEST_CASE("a place stands right before its line, and lines with one are not broken") {
@@ -52,14 +52,14 @@ TEST_CASE("a place stands right before its line, and lines with one are not brok
   s.place = {"a \"b\".cpp", 7, 0, {}};
   Statement block = construct("{", {s});
   block.end_place = {"c.cpp", 9, 0, {}};
-  CHECK(written({block}) == "{\n#line 7 \"a \\\"b\\\".cpp\"\n  x = 1;\n#line 9 \"c.cpp\"\n}\n");
+  CHECK(text_of({block}) == "{\n#line 7 \"a \\\"b\\\".cpp\"\n  x = 1;\n#line 9 \"c.cpp\"\n}\n");
 
   std::string call = "f(";
   for (int i = 0; i < 30; ++i) call += "argument, ";
   call += "last);";
   Statement longer(call);
-  const std::string broken = written({longer});
+  const std::string broken = text_of({longer});
   CHECK(broken.find("argument,\n    argument") != std::string::npos);
   longer.place = s.place;
-  CHECK(written({longer}) == "#line 7 \"a \\\"b\\\".cpp\"\n" + call + "\n");
+  CHECK(text_of({longer}) == "#line 7 \"a \\\"b\\\".cpp\"\n" + call + "\n");
 }
