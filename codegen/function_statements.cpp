@@ -93,7 +93,7 @@ void StatementPrinter::call(const Op& op) {
     bind(op.results[i], together + ".r" + std::to_string(i));
 }
 
-/// Whether a tensor is made directly before a call, for the call alone: by the pass inplace.
+/// Whether a tensor is made directly before a call, and for the call alone, as the pass inplace makes those that it changes.
 bool StatementPrinter::made_for(const Op& call, const Value* v) const {
   if (!v->def || v->def->parent != call.parent || uses_.count(v) != 1) return false;
   const std::vector<Op*>& ops = call.parent->ops;

@@ -210,7 +210,7 @@ auto custom_vjp(F f, Forward fwd, Backward bwd, std::source_location l = std::so
   return detail::CustomVjp<F, Forward, Backward>({std::move(f), std::move(fwd), std::move(bwd)}, "custom_vjp",
                                                  here(l));
 }
-LANTERN_TAKES_ONE_FUNCTION(custom_vjp, auto, auto)
+LANTERN_TAKES_FUNCTIONS(custom_vjp, auto, auto)
 
 /// f, with a forward derivative of the user's: `jvp(x..., dx...)` gives a tuple {y, dy}, with one dx per
 /// floating argument. Reverse mode multiplies by the transpose of dx -> dy, which has to be linear.
@@ -220,6 +220,6 @@ template <detail::OverReps F, class Tangent>
 auto custom_jvp(F f, Tangent jvp, std::source_location l = std::source_location::current()) {
   return detail::CustomJvp<F, Tangent>({std::move(f), std::move(jvp)}, "custom_jvp", here(l));
 }
-LANTERN_TAKES_ONE_FUNCTION(custom_jvp, auto)
+LANTERN_TAKES_FUNCTIONS(custom_jvp, auto)
 
 }  // namespace lantern::core

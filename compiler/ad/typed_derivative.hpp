@@ -96,20 +96,26 @@ struct WhyNotOverReps {
             ::lantern::core::Text what = detail::text_if<!detail::OverReps<F>>(detail::WhyNotOverReps<F>())>         \
     requires(!detail::OverReps<F>)                                                                                   \
   Told<what> name(F __VA_OPT__(, ) __VA_ARGS__) LANTERN_DELETED;                                                     \
-  template <auto... O, detail::OverReps F, class First, class... More>                                               \
-  Told<#name ": expected a function, and not its arguments, which follow in parentheses of their own: " #name        \
-             "(f)(x)">                                                                                               \
-  name(F, const First&, const More&...) LANTERN_DELETED;                                                              \
   template <auto... O>                                                                                               \
   Told<"write ::f if Lantern has an f, too, f<Rep<double>> if f is a template, or a lambda that calls "    \
        "the one you mean, [](Rep<double> x) { return f(x); }: several functions have this name, or it is a template"> \
   name(...) LANTERN_DELETED;
-/// The same for a name that takes nothing between < and >.
-#define LANTERN_TAKES_ONE_FUNCTION(name, ...)                                                                     \
-  template <auto first, auto... O, detail::OverReps F>                                                            \
+/// Says that the arguments of what `name` makes do not belong beside its function.
+#define LANTERN_TAKES_NO_ARGUMENTS(name)                                                                             \
+  template <auto... O, detail::OverReps F, class First, class... More>                                               \
+  Told<#name ": expected a function, and not its arguments, which follow in parentheses of their own: " #name        \
+             "(f)(x)">                                                                                               \
+  name(F, const First&, const More&...) LANTERN_DELETED;
+/// The same as LANTERN_TAKES_FUNCTION_OVER_REPS for a name that takes nothing between < and >, and further functions.
+#define LANTERN_TAKES_FUNCTIONS(name, ...)                                                                           \
+  template <auto first, auto... O, detail::OverReps F>                                                               \
   Told<#name ": expected nothing between < and >, only a function between ( and )"> name(F __VA_OPT__(, ) __VA_ARGS__) \
-      LANTERN_DELETED;                                                                                            \
+      LANTERN_DELETED;                                                                                               \
   LANTERN_TAKES_FUNCTION_OVER_REPS(name __VA_OPT__(, ) __VA_ARGS__)
+/// The same for a name that takes one function.
+#define LANTERN_TAKES_ONE_FUNCTION(name, ...)                                                                        \
+  LANTERN_TAKES_NO_ARGUMENTS(name)                                                                                   \
+  LANTERN_TAKES_FUNCTIONS(name __VA_OPT__(, ) __VA_ARGS__)
 /// The same for one that takes what `options`, a TemplateArguments, says.
 #define LANTERN_TAKES_OPTIONS(name, options)                                                                         \
   template <auto... O, detail::OverReps F,                                                                           \
@@ -120,6 +126,7 @@ struct WhyNotOverReps {
   Told<what> name(F) LANTERN_DELETED;                                                                                \
   template <class T, class... Ts, detail::OverReps F>                                                                \
   Told<detail::text_of(detail::TypeNotTaken<#name, detail::TemplateArguments::options>())> name(F) LANTERN_DELETED;  \
+  LANTERN_TAKES_NO_ARGUMENTS(name)                                                                                   \
   LANTERN_TAKES_FUNCTION_OVER_REPS(name)
 
 template <class T>

@@ -177,7 +177,6 @@ class Offsets {
   std::int64_t offset_ = 0;
 };
 
-/// The elements as an AnyTensor keeps them.
 /// Error: integers of 2^63 or more, which int64 does not have.
 void require_signed(const std::string& where, const Layout& layout, std::span<const std::byte> bytes) {
   if (layout.type != Stored::uint64) return;
@@ -192,6 +191,7 @@ void require_signed(const std::string& where, const Layout& layout, std::span<co
   }
 }
 
+/// The elements as an AnyTensor keeps them.
 template <Element T>
 TensorValue<Kept<T>> decode_kept(const Layout& layout, std::span<const std::byte> bytes) {
   const std::size_t bits = bits_of(layout.type), count = bytes.size() * 8 / bits,

@@ -2,6 +2,7 @@
 // lanes, and their adjoints gather although the iterations have branches.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <functional>
 #include <random>
 #include <regex>
 
@@ -232,4 +233,31 @@ TEST_CASE("branch_neighbours: an index outside is named, where its side is taken
   CHECK(f(x) == Approx(35 * std::exp(1.0) + std::exp(-1.0) - 1));
   x.back() = 1;
   CHECK_THROWS_WITH(f(x), Catch::Contains("index 37 is outside 0..36"));
+}
+
+TEST_CASE("branch_neighbours: an index that is doubled many times is looked at once", "[vectorise]") {
+  const auto doubled = [](A u) {
+    return FOR(0, u.size(), 0.0, [&](I i, D s) {
+      I k = i;
+      for (int times = 0; times < 60; ++times) k = k + k;
+      return s + IF(
+                     u[i] > 2.0, [&] { return sin(u[k]); }, [&] { return exp(u[i]); });
+    });
+  };
+  // Steps that grow past 64 bits are no steps; the difference of two is.
+  const auto next = [](A u) {
+    return FOR(0, u.size() - 1, 0.0, [&](I i, D s) {
+      I k = i;
+      for (int times = 0; times < 40; ++times) k = k + k;
+      return s + IF(
+                     u[i] > 0.0, [&] { return sin(u[k - k + i + 1]); }, [&] { return exp(u[i]); });
+    });
+  };
+  const std::vector<double> x = numbers(37);
+  for (const auto& f : {sig<double(Array<double>)>(std::function<D(A)>(doubled)), sig<double(Array<double>)>(std::function<D(A)>(next))}) {
+    const auto [y, dx] = compile(value_and_grad(f), with(3))(x);
+    const auto [y1, dx1] = eager(value_and_grad(f))(x);
+    CHECK(y == Approx(y1).epsilon(1e-12));
+    same(dx, dx1);
+  }
 }

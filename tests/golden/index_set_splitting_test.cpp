@@ -179,8 +179,10 @@ TEST_CASE("index_set_splitting: gradients of stencils that look after their boun
     const auto whole =
         compile(grad<0>(guarded), {.target = target, .lanes = 4, .disabled_passes = {"index_set_splitting"}});
     CHECK(lantern::test::loops_in(got.source("ir")) > lantern::test::loops_in(whole.source("ir")));
-    if (target == Target::cpp)
-      CHECK(count(got.source("ir"), ": f64x") > count(whole.source("ir"), ": f64x") + 10);
+    if (target == Target::cpp) {  // the inner part runs in lanes, and none of them is masked for the boundary
+      CHECK(count(got.source("ir"), ": f64x") > 40);
+      CHECK(count(got.source("ir"), "lane_get") < count(whole.source("ir"), "lane_get"));
+    }
     for (const std::size_t n : {0u, 1u, 2u, 3u, 4u, 9u, 37u}) {
       std::vector<double> x(n);
       for (std::size_t i = 0; i < n; ++i) x[i] = 0.5 + 0.4 * std::sin(2.0 + 1.3 * static_cast<double>(i));

@@ -165,37 +165,18 @@ std::optional<std::string> told_by_type(string_view text) {
   return std::nullopt;
 }
 
-std::string index_remedy(string_view container) {
-  return "a Rep has no value yet and cannot be the index of a " + std::string(container) +
-         ": make it an argument of the program, Rep<Array<double>>, or write constant_table(table)[i]";
+std::vector<string_view> texts_of(const std::vector<Message>& notes) {
+  std::vector<string_view> all;
+  for (const Message& note : notes) all.push_back(note.text);
+  return all;
 }
 
-/// What to write where a Rep is the index of a container of C++, as g++ says it.
+/// What to write where a Rep is the index of a container of C++.
 std::optional<std::string> index_of_container(const Group& group) {
-  string_view text = group.main.text;
-  constexpr string_view before = "no match for ‘operator[]’ (operand types are ‘", between = " and ‘";
-  if (!text.starts_with(before)) return std::nullopt;
-  text.remove_prefix(before.size());
-  const std::size_t middle = text.find(between);
-  if (middle == string_view::npos || text.substr(middle).find("lantern::core::Rep<") == string_view::npos ||
-      text.substr(0, middle).find("lantern::core::") != string_view::npos)
-    return std::nullopt;
-  string_view container = text.substr(0, middle);
-  constexpr string_view aka = "{aka ‘";
-  if (const std::size_t meant = container.find(aka); meant != string_view::npos) container.remove_prefix(meant + aka.size());
-  return index_remedy(container.substr(0, container.find("’")));
-}
-
-/// The same, of Clang, whose notes name the index.
-std::optional<std::string> index_said_by_clang(const Group& group) {
-  constexpr string_view before = "no viable overloaded operator[] for type '";
-  const string_view text = group.main.text;
-  if (!text.starts_with(before) || text.find("Rep<") != string_view::npos ||
-      std::ranges::none_of(group.notes, [](const Message& note) {
-        return note.text.find("no known conversion from '") != std::string::npos && note.text.find("Rep<") != std::string::npos;
-      }))
-    return std::nullopt;
-  return index_remedy(text.substr(before.size(), text.find('\'', before.size()) - before.size()));
+  const auto found = indexing(group.main.text, texts_of(group.notes));
+  if (!found || is_rep(found->container) || !is_rep(found->index)) return std::nullopt;
+  return "a Rep has no value yet and cannot be the index of a " + std::string(found->shown) +
+         ": make it an argument of the program, Rep<Array<double>>, or write constant_table(table)[i]";
 }
 
 /// A value of the library's that is computed for nothing, with the attribute's text.
@@ -271,11 +252,9 @@ std::optional<std::string> unresolved_name(string_view text) {
 std::optional<std::string> in_lanterns_words(const Group& group, const std::string& include) {
   for (const auto rule : {told_by_type, unused_value, asserted_by_macro, unresolved_name})
     if (auto words = rule(group.main.text)) return words;
-  for (const auto rule : {index_of_container, index_said_by_clang, ambiguous_name, missing_rep})
+  for (const auto rule : {index_of_container, ambiguous_name, missing_rep})
     if (auto words = rule(group)) return words;
-  std::vector<string_view> notes;
-  for (const Message& note : group.notes) notes.emplace_back(note.text);
-  return remedy(group.main.text, notes, include);
+  return remedy(group.main.text, texts_of(group.notes), include);
 }
 
 bool is_error(const Message& m) { return m.kind.find("error") != std::string::npos; }

@@ -54,23 +54,35 @@ Remedy conversion(string_view error) {
   return std::nullopt;
 }
 
+/// What a quoted type means, where the quotation begins: 'A' (aka 'B') and ‘A {aka ‘B’}’ are B.
+string_view meant(string_view quoted, string_view quote) {
+  const string_view written = quoted.substr(0, quoted.find(quote));
+  for (const string_view aka : {string_view("{aka ‘"), string_view("' (aka '")}) {
+    const std::size_t at = quoted.find(aka);
+    if (at == written.size() || (at != string_view::npos && at < written.size())) {
+      const string_view inner = quoted.substr(at + aka.size());
+      return inner.substr(0, inner.find(quote));
+    }
+  }
+  return written;
+}
+
+/// Rep<Tensor<double, dyn>> is a Rep of a Tensor.
+bool is_rep_of(string_view type, string_view tag) {
+  type.remove_prefix(std::min(type.find("Rep<") + 4, type.size()));
+  if (type.starts_with("lantern::core::")) type.remove_prefix(string_view("lantern::core::").size());
+  return type.starts_with(tag);
+}
+
 /// a[x] of a number with a fraction, m[i] of a matrix.
 Remedy element(string_view error, const std::vector<string_view>& notes) {
-  string_view container, index;
-  if (const auto gcc = between(error, "no match for ‘operator[]’ (operand types are ‘", " and ‘")) {
-    container = *gcc;
-    index = error.substr(error.find(" and ‘"));
-  } else if (const auto clang = between(error, "no viable overloaded operator[] for type '", "'")) {
-    container = error.substr(error.find("for type"));
-    for (const string_view note : notes)
-      if (has(note, "no known conversion from")) index = note;
-  } else {
-    return std::nullopt;
-  }
-  if (has(container, "Tensor<"))
-    return told("an element of a tensor is m(i, j), a row of a matrix m.row(i)");
-  if (has(container, "Array<") && (has(index, "Rep<double>") || has(index, "Rep<float>") || index.starts_with(" and ‘double")))
-    return told("an index is an integer: write a[cast<int64_t>(x)]");
+  const auto found = indexing(error, notes);
+  if (!found || !is_rep(found->container)) return std::nullopt;
+  if (is_rep_of(found->container, "Tensor<")) return told("an element of a tensor is m(i, j), a row of a matrix m.row(i)");
+  const string_view index = found->index;
+  const bool fraction = index == "double" || index == "float" ||
+                        (is_rep(index) && (is_rep_of(index, "double") || is_rep_of(index, "float")));
+  if (is_rep_of(found->container, "Array<") && fraction) return told("an index is an integer: write a[cast<int64_t>(x)]");
   return std::nullopt;
 }
 
@@ -146,6 +158,30 @@ Remedy missing_header(string_view error, const std::string& include) {
 }
 
 }  // namespace
+
+bool is_rep(string_view type) {
+  for (const string_view before : {"const ", "lantern::", "core::"})
+    if (type.starts_with(before)) type.remove_prefix(before.size());
+  return type.starts_with("Rep<");
+}
+
+std::optional<Indexing> indexing(string_view error, const std::vector<string_view>& notes) {
+  constexpr string_view gcc = "no match for ‘operator[]’ (operand types are ‘", and_index = " and ‘",
+                        clang = "no viable overloaded operator[] for type '", conversion = "no known conversion from '";
+  if (error.starts_with(gcc)) {
+    error.remove_prefix(gcc.size());
+    const std::size_t middle = error.rfind(and_index);
+    if (middle == string_view::npos) return std::nullopt;
+    const string_view container = meant(error.substr(0, middle), "’");
+    return Indexing{container, meant(error.substr(middle + and_index.size()), "’"), container};
+  }
+  if (!error.starts_with(clang)) return std::nullopt;
+  error.remove_prefix(clang.size());
+  for (const string_view note : notes)
+    if (const std::size_t at = note.find(conversion); at != string_view::npos)
+      return Indexing{meant(error, "'"), meant(note.substr(at + conversion.size()), "'"), error.substr(0, error.find('\''))};
+  return std::nullopt;
+}
 
 std::optional<std::string> remedy(string_view error, const std::vector<string_view>& notes, const std::string& include) {
   for (const auto rule : {conversion, other_operator, iterators})

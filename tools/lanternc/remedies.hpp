@@ -13,4 +13,14 @@ namespace lantern::tool {
 std::optional<std::string> remedy(std::string_view error, const std::vector<std::string_view>& notes,
                                   const std::string& include);
 
+/// The types of an error about a[i], without aliases.
+struct Indexing {
+  std::string_view container, index;
+  std::string_view shown;  ///< the container, as the compiler writes it
+};
+/// Nothing where the error is another one, or says nothing of the index.
+std::optional<Indexing> indexing(std::string_view error, const std::vector<std::string_view>& notes);
+/// Whether a type is a Rep itself; a container of Reps is none.
+bool is_rep(std::string_view type);
+
 }  // namespace lantern::tool

@@ -354,7 +354,7 @@ def write_pages(root, target):
                     part += ["```cpp", *[f"{name}({', '.join(first + parameters)})" for first in calls], "```"]
                 if code.strip().startswith("LANTERN_SOLVER_WITHOUT_OPTIONS"):
                     part += ["The options may be left out.", ""]
-                elif code.strip().startswith(("LANTERN_TAKES_ONE_FUNCTION", "LANTERN_TAKES_OPTIONS")):
+                elif code.strip().startswith("LANTERN_TAKES_"):
                     pass  # what to say where the argument is no program
                 elif code.strip().startswith("LANTERN_"):
                     part += [f"Declared by a macro in [{entry.file}, line {entry.line}](../../{entry.file}).", ""]

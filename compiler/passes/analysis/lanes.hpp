@@ -27,7 +27,7 @@ struct VectorWidths {
 struct LoopShape {
   bool inner = false;    ///< there are loops inside
   bool reads = false;    ///< reads elements of each iteration's own
-  bool strided = false;    ///< accesses of inner loops are strided from lane to lane
+  bool strided = false;  ///< accesses of inner loops are strided from lane to lane
   bool brief = false;    ///< inner loops make a few iterations, as is known
   bool heavy = false;    ///< calls functions such as exp
   bool narrow = false;   ///< no vector is wider than f32
@@ -52,7 +52,7 @@ struct LanePlan {
   std::unordered_set<const Op*> scattered;  ///< access rows by their lanes' own numbers, or write there
   bool calls = false;                       ///< functions such as exp, outside inner loops
   std::unordered_set<const Op*> guarded;    ///< behind a branch, which may be what keeps them in range
-  std::unordered_set<const Op*> strided;  ///< access elements that do not follow each other from lane to lane, or one
+  std::unordered_set<const Op*> strided;    ///< access elements that do not follow each other from lane to lane, or one
   std::unordered_set<std::int64_t> outer_tapes;  ///< pushed here and popped elsewhere, or the other way round
   std::unordered_set<const Value*>
       varying;                              ///< differ from lane to lane; tensors among them gain a dimension

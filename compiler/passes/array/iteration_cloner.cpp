@@ -30,8 +30,8 @@ std::optional<IterationRange> iteration_range(const Op* loop) {
 }
 
 bool is_rematerialisable(std::vector<const Value*> values, const std::function<bool(const Value*)>& inside,
-                  const std::function<bool(const Value*)>& counts,
-                  const std::function<bool(const Op&)>& unchanged, bool popped) {
+                         const std::function<bool(const Value*)>& counts, const std::function<bool(const Op&)>& unchanged,
+                         bool popped) {
   constexpr std::size_t longest = 300;
   std::unordered_set<const Op*> seen;
   while (!values.empty()) {

@@ -41,7 +41,7 @@ class Guard : Flows {
       Cell& c = cells_[v];
       if (!own(v) || !guarded(c)) continue;
       if (v->type.content().is_tensor() && !by_elements(v, c)) continue;
-      // A number that goes through a loop keeps it from running in lanes, and one that calls take on costs time in each:
+      // A number that goes through a loop keeps it from running in lanes, and one that calls hand on costs time in each call:
       // only a factor that may be infinite is worth it.
       if (!c.wanted_pole && goes_around(c)) continue;
       if (condition(*c.home, v, c) == Form::unseen || adds_by_element(v, c)) todo.push_back(v);

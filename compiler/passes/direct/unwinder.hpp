@@ -65,7 +65,7 @@ struct Region {
   ir::PointerSet<Value> declared;       ///< cells of this region
   std::vector<Value*> imported;         ///< cells of enclosing regions touched in `bwd`, in order
   std::size_t forward_ops = 0;          ///< iteration: so many operations belong to the forward part
-  bool is_doall = false;                   ///< body: iterations do not depend on each other
+  bool is_doall = false;                ///< body: iterations do not depend on each other
   Value* iterations = nullptr;               ///< body: in `bwd`, how many iterations are left, this one included
   std::size_t pops = 0;                 ///< at the start of `bwd`: pops,
   std::size_t derived = 0;              ///< then values computed again from what is available

@@ -37,7 +37,7 @@ Usage usage(const Op& op, std::size_t i) {
   if (ir::only_shape(op, i)) return Usage::shape;
   switch (op.code) {
     case Opcode::external_:
-      // What it changes is its result from then on: own_changed_operands has made it for this call.
+      // The result has the memory of the operand that it changes: own_changed_operands made that for this call.
       return std::ranges::count(ir::parse_prototype(op.text).changed_operands(), i) ? Usage::hold : Usage::read;
     case Opcode::finite_:
       return Usage::read;

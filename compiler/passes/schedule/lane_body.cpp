@@ -245,34 +245,46 @@ void LaneBody::get(const Op* op) {
   define(op, builder_.emit(Opcode::get_, operands));
 }
 
-std::optional<LaneBody::LaneRun> LaneBody::run_of(Value* index) {
-  if (!varies(index)) return LaneRun{now(index), 0};
-  if (index == plan_.iteration) return LaneRun{first_, 1};
+std::optional<std::int64_t> LaneBody::lane_step(const Value* index) {
+  if (!varies(index)) return 0;
+  if (index == plan_.iteration) return 1;
   const Op* const def = index->def;
   if (!def) {
-    if (!plan_.down || index->index != plan_.index || index->block != plan_.loop->blocks[1]) return {};
-    return LaneRun{builder_.emit(Opcode::add_, {first_, builder_.integer(1)}), 1};
+    const bool counts = plan_.down && index->index == plan_.index && index->block == plan_.loop->blocks[1];
+    return counts ? std::optional<std::int64_t>(1) : std::nullopt;
   }
   if (!def->is(Opcode::add_) && !def->is(Opcode::sub_)) return {};
-  const auto x = run_of(def->operands[0]), y = run_of(def->operands[1]);
+  if (const auto [known, unknown] = steps_.try_emplace(index); !unknown) return known->second;
+  const auto x = lane_step(def->operands[0]), y = lane_step(def->operands[1]);
+  std::int64_t step = 0;
   if (!x || !y) return {};
-  return LaneRun{builder_.emit(def->code, {x->first, y->first}),
-                 def->is(Opcode::add_) ? x->step + y->step : x->step - y->step};
+  if (def->is(Opcode::add_) ? __builtin_add_overflow(*x, *y, &step) : __builtin_sub_overflow(*x, *y, &step)) return {};
+  return steps_[index] = step;
+}
+
+Value* LaneBody::first_of(Value* index, std::unordered_map<const Value*, Value*>& made) {
+  if (!varies(index)) return now(index);
+  if (index == plan_.iteration) return first_;
+  if (!index->def) return builder_.emit(Opcode::add_, {first_, builder_.integer(1)});
+  if (const auto known = made.find(index); known != made.end()) return known->second;
+  Value* const x = first_of(index->def->operands[0], made);
+  return made[index] = builder_.emit(index->def->code, {x, first_of(index->def->operands[1], made)});
 }
 
 Value* LaneBody::load_or_gather(const Op& op, const std::vector<Value*>& guarded) {
   const std::size_t rank = op.operands.size() - 1;
   for (std::size_t d = 1; d <= rank; ++d)
     if (!(op.operands[d]->type == ir::I64) || (d < rank && varies(op.operands[d]))) return nullptr;
-  const auto run = run_of(op.operands[rank]);
-  if (!run || run->step != 1) return nullptr;
+  if (lane_step(op.operands[rank]) != 1) return nullptr;
+  std::unordered_map<const Value*, Value*> made;
+  Value* const first = first_of(op.operands[rank], made);
   Value* const tensor = guarded.front();
   Value* const count = active_ ? active_ : builder_.integer(lanes_);
   Value* in_range = nullptr;
   std::vector<Value*> plain{tensor};
   for (std::size_t d = 1; d <= rank; ++d) {
     Value* const size = builder_.emit(Opcode::dim_, {tensor}, static_cast<std::int64_t>(d - 1));
-    Value* const from = d < rank ? now(op.operands[d]) : run->first;
+    Value* const from = d < rank ? now(op.operands[d]) : first;
     Value* const most = builder_.emit(Opcode::sub_, {size, d < rank ? builder_.integer(1) : count});
     Value* const here = builder_.emit(
         Opcode::land_, {builder_.emit(Opcode::le_, {builder_.integer(0), from}), builder_.emit(Opcode::le_, {from, most})});

@@ -97,15 +97,13 @@ class LaneBody {
 
   void get(const Op* op);
 
-  /// An index in the first lane, and what it grows by from lane to lane; nothing where that is not seen.
-  struct LaneRun {
-    Value* first = nullptr;
-    std::int64_t step = 0;
-  };
-  std::optional<LaneRun> run_of(Value* index);
+  /// What an index grows by from lane to lane; nothing where that is not seen.
+  std::optional<std::int64_t> lane_step(const Value* index);
+  /// The index in the first lane, of one that has a step. `made`: those that are there already.
+  Value* first_of(Value* index, std::unordered_map<const Value*, Value*>& made);
 
   /// A read behind a branch, of one element after the other: as a load where all of them are in range.
-  /// `guarded`: the indices to be read else.
+  /// `guarded`: the tensor and the indices of the read elsewhere.
   Value* load_or_gather(const Op& op, const std::vector<Value*>& guarded);
 
   /// True where the lanes access different elements.
@@ -150,6 +148,7 @@ class LaneBody {
   std::unordered_map<std::int64_t, std::int64_t> own_tapes_;
   std::unordered_set<const Value*> wanted_;
   std::unordered_map<const Value*, Value*> sums_;
+  std::unordered_map<const Value*, std::optional<std::int64_t>> steps_;  ///< of sums and differences
   std::unordered_map<const Value*, Value*> packed_;
   Value* lane_ = nullptr;     ///< their numbers; null where there is one
   Value* working_ = nullptr;  ///< true in the lanes that work; null where all do
