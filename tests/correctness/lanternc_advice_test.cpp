@@ -198,9 +198,6 @@ TEST_CASE("a Rep where C++ wants a value, and a name of another header, say what
       {"D b(D x) { int y = static_cast<int>(x); return y * x; }", "static", "static", no_number("int"), no_number("int")},
       {"D c(A x, D y) { return x[y]; }", "[", "[", index, index},
       {"D d(I i, Table t) { return t[i]; }", "[", "[", no_index("std::vector<double>"), no_index("Table")},
-      {"D k(I i, std::vector<D> v) { return v[i]; }", "[", "[", no_index("std::vector<lantern::core::Rep<double> >"), no_index("std::vector<D>")},
-      {"M l(I i, std::vector<M> v) { return v[i]; }", "[", "[",
-       no_index("std::vector<lantern::core::Rep<lantern::core::Tensor<double, -1, -1> > >"), no_index("std::vector<M>")},
       {"D e(M m) { return m[0][1]; }", "[", "[", element, element},
       {"D f(D x) { const std::string s = std::to_string(x); return x; }", "(x)", "std::to", print, print},
       {"D g(D x) { return x % 2.0; }", "%", "%", "% is of integers: fmod(x, y) is the remainder of numbers with a fraction", no_operator},
@@ -224,6 +221,23 @@ TEST_CASE("a Rep where C++ wants a value, and a name of another header, say what
     }
     CHECK(said(model + "int main() {}\n") == expected + "lanternc: error: @/m.cpp did not compile\n");
   }
+}
+
+TEST_CASE("containers of Reps are containers of C++: a Rep is no index of theirs") {
+  const std::string remedy = ": make it an argument of the program, Rep<Array<double>>, or write constant_table(table)[i]\n";
+  CHECK(said("#include <vector>\nusing D = Rep<double>;\nusing I = Rep<int64_t>;\nusing M = Rep<Tensor<double, dyn, dyn>>;\n"
+             "D k(I i, std::vector<D> v) { return v[i]; }\n"
+             "M l(I i, std::vector<M> v) { return v[i]; }\n"
+             "int main() {}\n") ==
+        "@/m.cpp:7:38: error: a Rep has no value yet and cannot be the index of a std::vector<lantern::core::Rep<double> >" + remedy +
+            "    7 | D k(I i, std::vector<D> v) { return v[i]; }\n"
+            "      |                                      ^\n"
+            "@/m.cpp:8:38: error: a Rep has no value yet and cannot be the index of a "
+            "std::vector<lantern::core::Rep<lantern::core::Tensor<double, -1, -1> > >" +
+            remedy +
+            "    8 | M l(I i, std::vector<M> v) { return v[i]; }\n"
+            "      |                                      ^\n"
+            "lanternc: error: @/m.cpp did not compile\n");
 }
 
 TEST_CASE("wrong template arguments are told in whole, also where Clang reads the program first") {

@@ -54,16 +54,14 @@ Remedy conversion(string_view error) {
   return std::nullopt;
 }
 
-/// What a quoted type means, where the quotation begins: 'A' (aka 'B') and ‘A {aka ‘B’}’ are B.
+/// What a quoted type means, where the quotation begins: 'A' (aka 'B') and ‘A’ {aka ‘B’} are B.
 string_view meant(string_view quoted, string_view quote) {
   const string_view written = quoted.substr(0, quoted.find(quote));
-  for (const string_view aka : {string_view("{aka ‘"), string_view("' (aka '")}) {
-    const std::size_t at = quoted.find(aka);
-    if (at == written.size() || (at != string_view::npos && at < written.size())) {
-      const string_view inner = quoted.substr(at + aka.size());
+  for (const string_view aka : {string_view("’ {aka ‘"), string_view("' (aka '")})
+    if (quoted.substr(written.size()).starts_with(aka)) {
+      const string_view inner = quoted.substr(written.size() + aka.size());
       return inner.substr(0, inner.find(quote));
     }
-  }
   return written;
 }
 
@@ -170,17 +168,18 @@ std::optional<Indexing> indexing(string_view error, const std::vector<string_vie
                         clang = "no viable overloaded operator[] for type '", conversion = "no known conversion from '";
   if (error.starts_with(gcc)) {
     error.remove_prefix(gcc.size());
-    const std::size_t middle = error.rfind(and_index);
+    const std::size_t middle = error.find(and_index);
     if (middle == string_view::npos) return std::nullopt;
     const string_view container = meant(error.substr(0, middle), "’");
     return Indexing{container, meant(error.substr(middle + and_index.size()), "’"), container};
   }
   if (!error.starts_with(clang)) return std::nullopt;
   error.remove_prefix(clang.size());
+  Indexing found{meant(error, "'"), {}, error.substr(0, error.find('\''))};
   for (const string_view note : notes)
-    if (const std::size_t at = note.find(conversion); at != string_view::npos)
-      return Indexing{meant(error, "'"), meant(note.substr(at + conversion.size()), "'"), error.substr(0, error.find('\''))};
-  return std::nullopt;
+    if (const std::size_t at = note.find(conversion); at != string_view::npos && found.index.empty())
+      found.index = meant(note.substr(at + conversion.size()), "'");
+  return found;
 }
 
 std::optional<std::string> remedy(string_view error, const std::vector<string_view>& notes, const std::string& include) {

@@ -18,7 +18,7 @@ struct Indexing {
   std::string_view container, index;
   std::string_view shown;  ///< the container, as the compiler writes it
 };
-/// Nothing where the error is another one, or says nothing of the index.
+/// Nothing where the error is another one. The index is empty where the compiler does not name it.
 std::optional<Indexing> indexing(std::string_view error, const std::vector<std::string_view>& notes);
 /// Whether a type is a Rep itself; a container of Reps is none.
 bool is_rep(std::string_view type);
