@@ -70,4 +70,10 @@ std::string wrapped(std::string line) {
   return line;
 }
 
+std::string local_array(std::string& text, const std::string& type, const std::string& name, const std::string& elements) {
+  if (elements.empty()) return "0";
+  text += wrapped("  " + type + " " + name + "[] = {" + elements + "};") + "\n";
+  return name;
+}
+
 }  // namespace lantern::codegen

@@ -45,5 +45,7 @@ std::string line_directive(const ir::Location& place);
 
 /// A line of generated code, broken after commas and operators where it is long.
 std::string wrapped(std::string line);
+/// Appends a local array of C with these elements to the text. Its name, or 0 where there are no elements.
+std::string local_array(std::string& text, const std::string& type, const std::string& name, const std::string& elements);
 
 }  // namespace lantern::codegen

@@ -99,14 +99,11 @@ std::string Unit::status_wrapper() {
     text += "  const " + type(t) + " " + given + " = *" + names.results[i] + ";\n";
     results += (result_count++ ? ", " : "") + operand(i, t, names.results[i], given + ".data, " + given + ".dim");
   }
-  const auto array = [&](const std::string& of, const std::string& name, const std::string& elements) {
-    if (!elements.empty()) text += wrapped("  " + of + " " + name + "[] = {" + elements + "};") + "\n";
-    return elements.empty() ? std::string("0") : name;
-  };
-  const std::string in_name = array("const void* const", "lt_in", in), out_name = array("void* const", "lt_out", out);
-  const std::string operand_name = array("const lt_operand", "lt_tensors", operands);
-  const std::string result_name = array("const lt_operand", "lt_results", results);
-  const std::string target_name = array("lt_target", "lt_targets", targets);
+  const std::string in_name = local_array(text, "const void* const", "lt_in", in);
+  const std::string out_name = local_array(text, "void* const", "lt_out", out);
+  const std::string operand_name = local_array(text, "const lt_operand", "lt_tensors", operands);
+  const std::string result_name = local_array(text, "const lt_operand", "lt_results", results);
+  const std::string target_name = local_array(text, "lt_target", "lt_targets", targets);
   return text +
          wrapped("  lt_attempt lt_call = {" + entry_name_ + ", " + in_name + ", " + out_name + ", " + operand_name +
                  ", " + std::to_string(operand_count) + ", " + result_name + ", " + std::to_string(result_count) +

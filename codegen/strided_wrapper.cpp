@@ -72,19 +72,17 @@ std::string Unit::strided_wrapper() {
                "]), " + given + ".dim}";
     ++result_count;
   }
-  const auto array = [&](const std::string& of, const std::string& name, const std::string& elements) {
-    if (!elements.empty()) text += wrapped("  " + of + " " + name + "[] = {" + elements + "};") + "\n";
-    return elements.empty() ? std::string("0") : name;
-  };
-  const std::string from_name = array("const lt_strided", "lt_from", from), to_name = array("const lt_strided", "lt_to", to);
-  const std::string operand_name = array("const lt_operand", "lt_tensors", operands);
-  const std::string result_name = array("const lt_operand", "lt_results", results);
-  const std::string target_name = array("lt_target", "lt_targets", targets);
+  const std::string from_name = local_array(text, "const lt_strided", "lt_from", from);
+  const std::string to_name = local_array(text, "const lt_strided", "lt_to", to);
+  const std::string operand_name = local_array(text, "const lt_operand", "lt_tensors", operands);
+  const std::string result_name = local_array(text, "const lt_operand", "lt_results", results);
+  const std::string target_name = local_array(text, "lt_target", "lt_targets", targets);
   const std::string numbers = std::to_string(operand_count), result_numbers = std::to_string(result_count);
   text += wrapped("  lt_strided_call lt_strides = {" + entry_name_ + ", " + from_name + ", " + numbers + ", " + to_name + ", " +
                   result_numbers + ", 0};") +
           "\n";
-  const std::string in_name = array("const void* const", "lt_in", in), out_name = array("void* const", "lt_out", out);
+  const std::string in_name = local_array(text, "const void* const", "lt_in", in);
+  const std::string out_name = local_array(text, "void* const", "lt_out", out);
   return text +
          wrapped("  lt_attempt lt_call = {lt_enter_strided, " + in_name + ", " + out_name + ", " + operand_name + ", " + numbers +
                  ", " + result_name + ", " + result_numbers + ", " + target_name + ", 0};") +

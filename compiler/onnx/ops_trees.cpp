@@ -130,8 +130,8 @@ struct Trees {
   }
 
   /// The leaves of a tree that the examples from `begin` to below `end` come to, written to the vector
-  /// `leaves`; `columns` are the examples' features, one after another. Leaves have their numbers as
-  /// floating-point ones, of which lanes hold as many as of features.
+  /// `leaves`; `columns` are the examples' features, one after another. The numbers of
+  /// leaves have the floating-point type of the features: a vector register holds as many of both.
   ///
   /// Of the leaves from left to right an example is at the first one. Then the branches have their say, each
   /// before those that it leads to: an example at the first leaf of a branch that says no goes to the first

@@ -65,6 +65,32 @@ bool is_update(const Op& op) {
          op.operands[0]->type.element() == op.result()->type.element();
 }
 
+bool is_constant_fill(const Op* op) {
+  return op && op->is(Opcode::fill_) && op->operands[0]->def && op->operands[0]->def->is(Opcode::constant_);
+}
+
+/// Replaces the operand `v` of an operation by a tensor of its own, to be put before it: a copy, or of a tensor that is filled
+/// with a constant another one, which takes less.
+Op* own(ir::Module& module, const Op& user, Value*& v) {
+  const Op* from = v->def;
+  const bool filled = is_constant_fill(from);
+  Op* op = module.new_op(filled ? Opcode::fill_ : Opcode::copy_, user.parent);
+  op->loc = user.loc;
+  op->operands = filled ? from->operands : std::vector<Value*>{v};
+  v = module.add_result(op, v->type);
+  return op;
+}
+
+/// Puts operations before those of a block that they belong to.
+void insert_before(Block* block, const std::unordered_map<const Op*, std::vector<Op*>>& before) {
+  std::vector<Op*> ops;
+  for (Op* op : block->ops) {
+    if (const auto it = before.find(op); it != before.end()) ops.insert(ops.end(), it->second.begin(), it->second.end());
+    ops.push_back(op);
+  }
+  block->ops = std::move(ops);
+}
+
 class Ownership {
  public:
   explicit Ownership(ir::Module& module) : module_(module) {
@@ -458,27 +484,18 @@ class Ownership {
     std::unordered_set<Block*> blocks;
     for (const auto& [loop, states] : copies_) blocks.insert(loop->parent);
     for (Block* block : blocks) {
-      std::vector<Op*> ops;
-      for (Op* op : block->ops) {
-        if (const auto it = copies_.find(op); it != copies_.end())
-          for (const std::size_t i : it->second) ops.push_back(copy(op, i));
-        ops.push_back(op);
+      std::unordered_map<const Op*, std::vector<Op*>> starts;
+      for (Op* loop : block->ops) {
+        const auto it = copies_.find(loop);
+        if (it == copies_.end()) continue;
+        for (const std::size_t i : it->second) {
+          Op* const start = own(module_, *loop, loop->operands[i]);
+          positions_[start] = positions_.at(loop);  // it may be the first of its block
+          starts[loop].push_back(start);
+        }
       }
-      block->ops = std::move(ops);
+      insert_before(block, starts);
     }
-  }
-
-  /// What the loop starts with, in memory of its own; of a filled tensor another one, which takes less than a copy.
-  Op* copy(Op* loop, std::size_t i) {
-    const Op* from = loop->operands[i]->def;
-    const bool filled = from && from->is(Opcode::fill_) && from->operands[0]->def &&
-                        from->operands[0]->def->is(Opcode::constant_);
-    Op* op = module_.new_op(filled ? Opcode::fill_ : Opcode::copy_, loop->parent);
-    op->loc = loop->loc;
-    positions_[op] = positions_.at(loop);  // it may be the first of its block
-    op->operands = filled ? from->operands : std::vector<Value*>{loop->operands[i]};
-    loop->operands[i] = module_.add_result(op, loop->operands[i]->type);
-    return op;
   }
 
   ir::Module& module_;
@@ -528,8 +545,7 @@ void fill_for_each(ir::Module& module) {
         if (v->type.is_tensor()) users[v].push_back(op);
       }
       for (Value*& start : changed_by(*op))
-        if (const Op* fill = start->def; fill && fill->is(Opcode::fill_) && fill->operands[0]->def &&
-                                         fill->operands[0]->def->is(Opcode::constant_))
+        if (is_constant_fill(start->def))
           changes.emplace_back(op, &start);
     });
     std::unordered_map<const Op*, std::vector<Op*>> before;
@@ -563,32 +579,16 @@ void fill_for_each(ir::Module& module) {
 }
 
 /// Gives external functions memory of their own to change: a copy directly before the call, which need not be made where
-/// nothing reads the tensor any more; of a tensor that is filled with a constant another one, as above.
+/// nothing reads the tensor any more.
 void own_changed_operands(ir::Module& module) {
   for (Function* f : module.functions()) {
     std::unordered_map<Block*, std::unordered_map<const Op*, std::vector<Op*>>> before;
     ir::walk(f->body, [&](Op* op) {
       if (!op->is(Opcode::external_)) return;
-      for (const std::size_t i : ir::parse_prototype(op->text).changed_operands()) {
-        Value*& v = op->operands[i];
-        const Op* from = v->def;
-        const bool filled = from && from->is(Opcode::fill_) && from->operands[0]->def &&
-                            from->operands[0]->def->is(Opcode::constant_);
-        Op* own = module.new_op(filled ? Opcode::fill_ : Opcode::copy_, op->parent);
-        own->loc = op->loc;
-        own->operands = filled ? from->operands : std::vector<Value*>{v};
-        v = module.add_result(own, v->type);
-        before[op->parent][op].push_back(own);
-      }
+      for (const std::size_t i : ir::parse_prototype(op->text).changed_operands())
+        before[op->parent][op].push_back(own(module, *op, op->operands[i]));
     });
-    for (auto& [block, calls] : before) {
-      std::vector<Op*> ops;
-      for (Op* op : block->ops) {
-        if (const auto it = calls.find(op); it != calls.end()) ops.insert(ops.end(), it->second.begin(), it->second.end());
-        ops.push_back(op);
-      }
-      block->ops = std::move(ops);
-    }
+    for (const auto& [block, calls] : before) insert_before(block, calls);
   }
 }
 
