@@ -288,8 +288,8 @@ void StatementPrinter::lanes_access(const Op& op) {
   std::string arguments = data + ".data, " + offset.text;
   std::string name = reads ? "gather" : adds ? "add_scatter" : "scatter";
   if (!steps && vectors == 1) {
-    // What is the same in all lanes goes to the start: of x[3 * j], x[3 * j + 1], x[3 * j + 2] the lanes are the
-    // same.
+    // What is the same in all lanes goes to the start: of x[3 * j], x[3 * j + 1], x[3 * j + 2] the lanes are
+    // the same.
     const Value* own = indices[which];
     Expression alike = integer_literal(0);
     for (bool more = true; more;) {
@@ -313,9 +313,10 @@ void StatementPrinter::lanes_access(const Op& op) {
     arguments = data + ".data" + (offset.text == "0" ? "" : " + " + in_context(offset, Precedence::additive));
     name = reads ? "load" : adds ? "add" : "store";
     const std::string row = elements(t, which + 1);
-    const bool every =
-        reads && row == "1" && kind != Kind::boolean &&
-        (steps->step.text == "2" || steps->step.text == "3" || (steps->step.text == "4" && lanes >= 4));
+    const bool small =
+        row == "1" && (steps->step.text == "2" || steps->step.text == "3" || steps->step.text == "4");
+    const bool every = small && (reads ? kind != Kind::boolean && (steps->step.text != "4" || lanes >= 4)
+                                       : !some && lanes % 8 == 0 && (kind == Kind::f64 || kind == Kind::i64));
     if (every) {
       name += "_every" + steps->step.text;
     } else if (!follow || row != "1") {

@@ -318,40 +318,12 @@ typedef float lt_float_math_vector __attribute__((vector_size(8 * LT_MATH_LANES)
 #endif
 )c";
 
-/// Every second, third or fourth element, so many: loads from end to end, of which some are taken. Nothing
-/// beyond the last one is touched, which takes `step` - 1 lanes.
-/// With `some`, a function that loads the first of so many lanes, nothing is read behind element (n - 1) step.
-std::string every_so_many(int step, int lanes, const std::string& type, const std::string& some = {}) {
-  const auto start = [&](int k) { return k < step - 1 ? k * lanes : (lanes - 1) * step + 1 - lanes; };
-  const auto loaded = [&](int from) {
-    const std::string at = from ? "p + " + std::to_string(from) : "p";
-    if (some.empty()) return "*(const " + type + "_memory*)" + (from ? "(" + at + ")" : at);
-    return some + "(" + at + ", n * " + std::to_string(step) + " - " + std::to_string(step - 1 + from) + ")";
-  };
-  std::string body = "  " + type + " x = " + loaded(0) + ", y;\n";
-  for (int k = 1; k < step; ++k) {
-    std::string from;
-    for (int i = 0; i < lanes; ++i) {
-      const int at = i * step, holder = std::min(at / lanes, step - 1);
-      int which = i;  // as it is
-      if (holder == k) which = lanes + at - start(k);
-      if (holder == 0 && k == 1) which = at;
-      from += (i ? ", " : "") + std::to_string(which);
-    }
-    body += "  y = " + loaded(start(k)) + ";\n  x = __builtin_shufflevector(x, y, " + from + ");\n";
-  }
-  return body + "  return x;\n";
-}
-
 }  // namespace
-
-/// In bytes: of the least processors of the families, for which a stand-alone source may be compiled,
-/// and of the widest there are.
-constexpr int common_register = 16, widest_register = 64;
 
 int taped_bytes(const ir::Type& type) {
   if (!type.is_vector()) return lane_bytes(type.kind());
-  return type.kind() == Kind::boolean ? std::max(type.lanes() / 8, 1) : lane_bytes(type.kind()) * type.lanes();
+  return type.kind() == Kind::boolean ? std::max(type.lanes() / 8, 1)
+                                      : lane_bytes(type.kind()) * type.lanes();
 }
 
 int lane_bytes(Kind kind) { return kind == Kind::f32 || kind == Kind::i32 ? 4 : 8; }
@@ -451,21 +423,25 @@ std::string Prelude::part_by_part(const std::string& what, const std::string& fu
 std::string Prelude::packed_by_halves(const std::string& what, const std::string& function, int lanes) {
   const int h = lanes / 2;
   const std::string half = vector_function(what, Kind::boolean, h), type = vector(Kind::boolean, lanes),
-                    narrow = vector(Kind::boolean, h), bits = packed_truths(lanes), middle = std::to_string(h);
-  const auto part = [&](int from) { return "__builtin_shufflevector(x, x, " + numbers(from, from + h) + ")"; };
+                    narrow = vector(Kind::boolean, h), bits = packed_truths(lanes),
+                    middle = std::to_string(h);
+  const auto part = [&](int from) {
+    return "__builtin_shufflevector(x, x, " + numbers(from, from + h) + ")";
+  };
   if (what == "pack")
-    return "static inline " + bits + " " + function + "(" + type + " x) {\n  return (" + bits + ")(" + half + "(" + part(0) +
-           ") |\n    (" + bits + ")" + half + "(" + part(h) + ") << " + middle + ");\n}\n";
+    return "static inline " + bits + " " + function + "(" + type + " x) {\n  return (" + bits + ")(" + half +
+           "(" + part(0) + ") |\n    (" + bits + ")" + half + "(" + part(h) + ") << " + middle + ");\n}\n";
   const auto of = [&](const std::string& x) { return half + "((" + packed_truths(h) + ")" + x + ")"; };
-  return "static inline " + type + " " + function + "(" + bits + " packed) {\n  const " + narrow + " low = " + of("packed") +
-         ",\n    high = " + of("(packed >> " + middle + ")") + ";\n  return __builtin_shufflevector(low, high, " +
-         numbers(0, lanes) + ");\n}\n";
+  return "static inline " + type + " " + function + "(" + bits + " packed) {\n  const " + narrow +
+         " low = " + of("packed") + ",\n    high = " + of("(packed >> " + middle + ")") +
+         ";\n  return __builtin_shufflevector(low, high, " + numbers(0, lanes) + ");\n}\n";
 }
 
 std::string Prelude::vector_function(const std::string& what, Kind kind, int lanes) {
   const std::string type = vector(kind, lanes), name = type.substr(3), index = vector(Kind::i64, lanes);
   if (kind == Kind::boolean)
-    if (const auto t = std::ranges::find_if(truth_templates(), [&](const Template& access) { return access.name == what; });
+    if (const auto t = std::ranges::find_if(truth_templates(),
+                                            [&](const Template& access) { return access.name == what; });
         t != truth_templates().end()) {
       const std::string truths = "boolx" + std::to_string(lanes), function = "lt_" + what + "_" + truths;
       const bool bits = what == "pack" || what == "unpack";
@@ -473,8 +449,9 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
       if (bits && lanes > 8)
         add(Group::functions, packed_by_halves(what, function, lanes));
       else
-        add(Group::functions, replaced(t->text, type, truths, bits ? packed_truths(lanes) : target_->element(kind),
-                                       std::to_string(lanes), index, index));
+        add(Group::functions,
+            replaced(t->text, type, truths, bits ? packed_truths(lanes) : target_->element(kind),
+                     std::to_string(lanes), index, index));
       return function;
     }
   const std::string full = "lt_" + what + "_" + name;
@@ -490,11 +467,17 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
   if (what == "halves") {
     const std::string half = vector(kind, lanes / 2);
     add(Group::functions,
-        "/* From iteration to iteration of a loop: what is wider than a register g++ would keep in memory. */\n"
-        "struct " + full + " {\n  " + half + " low, high;\n  " + full + "(const " + type + "& x)\n"
-        "      : low(__builtin_shufflevector(x, x, " + numbers(0, lanes / 2) + ")),\n"
-        "        high(__builtin_shufflevector(x, x, " + numbers(lanes / 2, lanes) + ")) {}\n  " +
-            type + " all() const { return __builtin_shufflevector(low, high, " + numbers(0, lanes) + "); }\n};\n");
+        "/* From iteration to iteration of a loop: what is wider than a register g++ would keep in memory. "
+        "*/\n"
+        "struct " +
+            full + " {\n  " + half + " low, high;\n  " + full + "(const " + type +
+            "& x)\n"
+            "      : low(__builtin_shufflevector(x, x, " +
+            numbers(0, lanes / 2) +
+            ")),\n"
+            "        high(__builtin_shufflevector(x, x, " +
+            numbers(lanes / 2, lanes) + ")) {}\n  " + type +
+            " all() const { return __builtin_shufflevector(low, high, " + numbers(0, lanes) + "); }\n};\n");
     return full;
   }
   if (what == "unsigned") {
@@ -531,12 +514,14 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
       const std::string half = vector(kind, n), next = "x" + std::to_string(n);
       const std::string f = vector_function(what == "largest" ? "max" : "min", kind, n);
       body += "  const " + half + " " + next + " = " + f + "(__builtin_shufflevector(" + x + ", " + x + ", " +
-              numbers(0, n) + "),\n    __builtin_shufflevector(" + x + ", " + x + ", " + numbers(n, 2 * n) + "));\n";
+              numbers(0, n) + "),\n    __builtin_shufflevector(" + x + ", " + x + ", " + numbers(n, 2 * n) +
+              "));\n";
       x = next;
     }
-    add(Group::functions, "static inline " + element + " " + full + "(" + type + " x) {\n" + body + "  return " + x +
-                              "[0] != " + x + "[0] || " + x + "[1] " + (what == "largest" ? ">" : "<") + " " + x +
-                              "[0] ? " + x + "[1] : " + x + "[0];\n}\n");
+    add(Group::functions, "static inline " + element + " " + full + "(" + type + " x) {\n" + body +
+                              "  return " + x + "[0] != " + x + "[0] || " + x + "[1] " +
+                              (what == "largest" ? ">" : "<") + " " + x + "[0] ? " + x + "[1] : " + x +
+                              "[0];\n}\n");
     return full;
   }
   if (what == "dot") {
@@ -589,7 +574,13 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
     const std::string some = what.ends_with("_some") ? vector_function("load_some", kind, lanes) : "";
     add(Group::functions, "static inline " + type + " " + full + "(const " + element + "* p" +
                               (some.empty() ? "" : ", int64_t n") + ") {\n" +
-                              every_so_many(step, lanes, type, some) + "}\n");
+                              load_every(step, lanes, type, some) + "}\n");
+    return full;
+  }
+  if (what.starts_with("store_every") || what.starts_with("add_every")) {
+    masks(kind);
+    add(Group::functions, "static inline void " + full +
+                              store_every(what.starts_with("add"), what.back() - '0', lanes, type, element));
     return full;
   }
   if (what == "check") {
@@ -664,48 +655,7 @@ void Prelude::masks(Kind kind) {
     return;
   }
   if (!fresh("masks")) return;
-  add(Group::functions, R"c(/* The first n lanes of a register, which may be none or all. */
-#if defined __AVX512F__
-#define LT_PART 8
-typedef double lt_part_vector __attribute__((vector_size(64), aligned(8), may_alias));
-
-static inline unsigned char lt_first_lanes(long long n) {
-  return (unsigned char)(n >= 8 ? 255 : n <= 0 ? 0 : (1 << n) - 1);
-}
-
-static inline lt_part_vector lt_load_part(const double* p, long long n) {
-  const lt_part_vector zero = {0};
-  return __builtin_ia32_loadupd512_mask(p, zero, lt_first_lanes(n));
-}
-
-static inline void lt_store_part(double* p, lt_part_vector x, long long n) {
-  __builtin_ia32_storeupd512_mask(p, x, lt_first_lanes(n));
-}
-#elif defined __AVX__
-#define LT_PART 4
-typedef double lt_part_vector __attribute__((vector_size(32), aligned(8), may_alias));
-typedef double lt_half_vector __attribute__((vector_size(16), aligned(8), may_alias));
-typedef double lt_one_lane __attribute__((may_alias));
-typedef double lt_part_operand __attribute__((vector_size(32)));
-typedef long long lt_part_mask __attribute__((vector_size(32)));
-
-static inline lt_part_vector lt_load_part(const double* p, long long n) {
-  const lt_part_mask lane = {0, 1, 2, 3}, all = {n, n, n, n};
-  return __builtin_ia32_maskloadpd256((const lt_part_operand*)p, lane < all);
-}
-
-/* Masked stores of this width are slow on several machines. */
-static inline void lt_store_part(double* p, lt_part_vector x, long long n) {
-  if (n >= 4) {
-    *(lt_part_vector*)p = x;
-  } else if (n > 0) {
-    const lt_half_vector low = {x[0], x[1]};
-    if (n > 1) *(lt_half_vector*)p = low;
-    if (n != 2) *(lt_one_lane*)(p + n - 1) = n == 1 ? x[0] : x[2];
-  }
-}
-#endif
-)c");
+  add(Group::functions, std::string(double_masks()));
 }
 
 /// A function of <math.h> lane by lane, or through libmvec.

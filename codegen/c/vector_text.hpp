@@ -2,9 +2,14 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace lantern::codegen {
+
+/// In bytes: of the least processors of the families, for which a stand-alone source may be compiled,
+/// and of the widest there are.
+inline constexpr int common_register = 16, widest_register = 64;
 
 /// A function on vectors of one type. In the text $V is the vector, $N its name, $E its
 /// element, $L the number of lanes, $I the vector of as many i64, $M that of as many integers of
@@ -23,5 +28,16 @@ std::span<const VectorTemplate> truth_templates();
 std::span<const VectorTemplate> float_math_templates();
 /// What loads and stores of some lanes of f32 need.
 std::string_view float_masks();
+/// What loads and stores of some lanes of f64 and i64 need.
+std::string_view double_masks();
+
+/// The body of a load of every second, third or fourth element, so many: loads from end to end, of which some
+/// are taken. Nothing beyond the last one is touched, which takes `step` - 1 lanes. With `some`, a function
+/// that loads the first of so many lanes, nothing is read behind element (n - 1) step.
+std::string load_every(int step, int lanes, const std::string& type, const std::string& some = {});
+/// Parameters and body of a function that writes, or adds to, every second, third or fourth element:
+/// registers from end to end, of which some lanes are stored. Other elements are not touched. Without masked
+/// stores, lane by lane. Needs double_masks.
+std::string store_every(bool adds, int step, int lanes, const std::string& type, const std::string& element);
 
 }  // namespace lantern::codegen

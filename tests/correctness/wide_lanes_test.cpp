@@ -1,6 +1,7 @@
 // Vectors of many registers: elements gathered and scattered half by half, functions of single lanes, and
 // branches that most lanes do not take.
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "../lanes.hpp"
 #include "row_programs.hpp"
@@ -79,6 +80,22 @@ D seldom(M weights, A x) {
   });
 }
 
+/// Every second, third and fourth element is written and added to; those between stay.
+A every_so_many(A x, A y) {
+  const I n = x.size();
+  FOR(0, n, [&](I i) { y = y.set(2 * i + 1, exp(x[i]) + y[2 * i + 1]); });
+  FOR(0, n, [&](I i) { y = y.set(3 * i, y[3 * i] + sin(x[i])); });
+  FOR(0, n, [&](I i) { y = y.set(4 * i + 2, y[4 * i + 2] + x[i] * x[i]); });
+  return y;
+}
+/// The same of integers.
+Rep<Array<std::int64_t>> every_so_many_integers(Rep<Array<std::int64_t>> x, Rep<Array<std::int64_t>> y) {
+  const I n = x.size();
+  FOR(0, n, [&](I i) { y = y.set(2 * i, x[i] * x[i]); });
+  FOR(0, n, [&](I i) { y = y.set(3 * i + 1, y[3 * i + 1] + 7 * x[i]); });
+  return y;
+}
+
 template <class F, class... In>
 void same(F f, const In&... in) {
   const auto expected = compile(f, {.target = Target::c, .opt = 0})(in...);
@@ -109,6 +126,31 @@ TEST_CASE("wide lanes: the same numbers as one after another", "[lanes]") {
     same(columns, matrix(x, n, 5), at, static_cast<std::int64_t>(std::min<std::size_t>(n, 4)));
     same(grad<0>(nearest), matrix(x, n, 5), matrix(c, 3, 5));
   }
+}
+
+TEST_CASE("wide lanes: every second, third or fourth element", "[lanes]") {
+  for (const std::size_t n : {1u, 7u, 16u, 63u, 64u, 65u, 130u}) {
+    CAPTURE(n);
+    const std::vector<double> x = numbers(n, 0.3);
+    std::vector<double> y = numbers(4 * n - 1, 0.7);
+    for (std::size_t i = 3; i < y.size(); i += 5) y[i] = -0.0;
+    same(every_so_many, x, y);
+    const auto f = compile(every_so_many, {.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()});
+    const std::vector<double> z = f(x, y);
+    for (std::size_t i = 0; i < y.size(); ++i)  // what is not written keeps its bits
+      if (i % 3 != 0 && i % 4 != 2 && (i % 2 != 1 || i > 2 * n))
+        CHECK(std::signbit(z[i]) == std::signbit(y[i]));
+    same(grad<0>([](A c, A d) { return sum(every_so_many(c, d)); }), x, y);
+    same(grad<1>([](A c, A d) { return sum(every_so_many(c, d)); }), x, y);
+    std::vector<std::int64_t> whole(n), into(4 * n);
+    for (std::size_t i = 0; i < n; ++i) whole[i] = static_cast<std::int64_t>(i * i) - 9;
+    for (std::size_t i = 0; i < into.size(); ++i) into[i] = -static_cast<std::int64_t>(i);
+    const CompileOptions wide{.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()};
+    CHECK(compile(every_so_many_integers, wide)(whole, into) == eager(every_so_many_integers)(whole, into));
+  }
+  const std::string source = compile(every_so_many, {.target = Target::cpp, .lanes = 8}).source();
+  CHECK(source.find("store_every2") != std::string::npos);
+  CHECK(source.find("store_every3") != std::string::npos);
 }
 
 TEST_CASE("wide lanes: a side of a branch that no lane takes is left out", "[lanes]") {

@@ -47,8 +47,8 @@ std::optional<Zeros> zeros_made_by(const Value* v) {
   return z;
 }
 
-/// The zeros as a nest sees them: how far they reach beyond its iterations at each level. Nothing where that is
-/// not known, where they leave out elements that all neighbours add to, or reach too far.
+/// The zeros as a nest sees them: how far they reach beyond its iterations at each level. Nothing where that
+/// is not known, where they leave out elements that all neighbours add to, or reach too far.
 std::optional<std::vector<Span>> seen_by(const ScatterNest& s, const Zeros& z) {
   const auto dimensions = s.dimensions();
   if (!dimensions || dimensions->size() != z.elements.size()) return {};
@@ -83,8 +83,8 @@ bool visible(const Zeros& z, const Block* from) {
   return all;
 }
 
-/// Zeros at the end of an iteration go to the start of the next one, right before additions, and behind the loop,
-/// if it has made an iteration; the first iteration starts with nothing but zeros:
+/// Zeros at the end of an iteration go to the start of the next one, right before additions, and behind the
+/// loop, if it has made an iteration; the first iteration starts with nothing but zeros:
 ///
 ///   t = zeros; loop { t = scatter(t); ...; t = zeros in t }
 ///   becomes   t = zeros; loop { t = zeros in t; t = scatter(t); ... }  t = zeros in t
@@ -109,8 +109,8 @@ void rotate_zeros(Op* loop) {
     ir::Builder behind = ir::Builder::after(loop), first = ir::Builder::before(of[0].op);
     behind.loc = first.loc = zeros->loop->loc;
     const auto later = Uses(loop->parent).of(loop->results[i]);
-    Value* const some =
-        behind.emit(Opcode::lt_, {materialise(behind, iterations->first), materialise(behind, iterations->last)});
+    Value* const some = behind.emit(
+        Opcode::lt_, {materialise(behind, iterations->first), materialise(behind, iterations->last)});
     Op* const branch = behind.branch(some, {loop->results[i]->type});
     branch->result()->name = loop->results[i]->name;
     ir::Builder yes(behind.module(), branch->blocks[0]), no(behind.module(), branch->blocks[1]);
@@ -242,7 +242,11 @@ class Gathering {
     if (!seen) return false;
     sum_ = sum;
     zeros_ = z;
-    start_ = Start{z->of(), false, *seen};
+    // Elements that are not reached stay where they are, unless the nest reads what the others held.
+    bool reads = false;
+    ir::walk(loop_->blocks[1],
+             [&](const Op* op) { reads |= std::ranges::find(op->operands, z->of()) != op->operands.end(); });
+    start_ = Start{z->of(), !reads, *seen};
     return true;
   }
 

@@ -110,9 +110,9 @@ class Folding : public Rewriter {
     }
   }
 
-  /// True where both sides give numbers that are available. Processors guess which side it will be, and a wrong
-  /// guess costs as much as some twenty additions; a selection costs one. (AND and OR stay: conditions are
-  /// what loops and checks ask about.)
+  /// True where both sides give numbers that are available. Processors guess which side it will be, and a
+  /// wrong guess costs as much as some twenty additions; a selection costs one. (AND and OR stay: conditions
+  /// are what loops and checks ask about.)
   static bool only_chooses(const Op& op) {
     constexpr std::size_t most = 4;
     if (op.results.empty() || op.results.size() > most) return false;
@@ -274,7 +274,8 @@ class Folding : public Rewriter {
     if (x && is_small(x->integer) && op->is(Opcode::add_)) return std::pair(op->operands[1], x->integer);
     return {};
   }
-  /// (x + a) - b is x + (a - b), and x + -a is x - a: what are the same sizes and indices are the same values.
+  /// (x + a) - b is x + (a - b), and x + -a is x - a: what are the same sizes and indices are the same
+  /// values.
   Value* moved(Op* op) {
     const auto outer = distance(op);
     if (!outer) return nullptr;
@@ -360,6 +361,39 @@ class Folding : public Rewriter {
     return nullptr;
   }
 
+  /// x == y of the same two numbers, in either order.
+  static bool same_pair(const Op* a, const Op* b) {
+    return a->operands == b->operands ||
+           (a->operands[0] == b->operands[1] && a->operands[1] == b->operands[0]);
+  }
+  /// Exactly one of the two holds, also of NaN.
+  bool complementary(const Value* a, const Value* b) const {
+    if (operand_of(a, Opcode::lnot_) == b || operand_of(b, Opcode::lnot_) == a) return true;
+    if (!a->def || !b->def) return false;
+    return ((a->def->is(Opcode::eq_) && b->def->is(Opcode::ne_)) ||
+            (a->def->is(Opcode::ne_) && b->def->is(Opcode::eq_))) &&
+           same_pair(a->def, b->def);
+  }
+  /// Where a holds, b holds, also of NaN: seen in comparisons of the same numbers and in few parts of `and`
+  /// and `or`.
+  bool implies(const Value* a, const Value* b, int depth = 3) const {
+    if (a == b) return true;
+    if (depth == 0 || !a->def || !b->def) return false;
+    const Op *x = a->def, *y = b->def;
+    if (x->is(Opcode::lor_))
+      return implies(x->operands[0], b, depth - 1) && implies(x->operands[1], b, depth - 1);
+    if (y->is(Opcode::land_))
+      return implies(a, y->operands[0], depth - 1) && implies(a, y->operands[1], depth - 1);
+    if (x->is(Opcode::land_) &&
+        (implies(x->operands[0], b, depth - 1) || implies(x->operands[1], b, depth - 1)))
+      return true;
+    if (y->is(Opcode::lor_))
+      return implies(a, y->operands[0], depth - 1) || implies(a, y->operands[1], depth - 1);
+    if (y->is(Opcode::le_))
+      return (x->is(Opcode::eq_) && same_pair(x, y)) || (x->is(Opcode::lt_) && x->operands == y->operands);
+    return x->is(Opcode::lt_) && y->is(Opcode::ne_) && same_pair(x, y);
+  }
+
   Value* logic(Op* op) {
     Value *x = op->operands[0], *y = op->operands.size() > 1 ? op->operands[1] : nullptr;
     if (op->is(Opcode::lnot_)) {
@@ -374,6 +408,15 @@ class Folding : public Rewriter {
     if (conjunction ? is_true(y) : is_false(y)) return x;
     if (conjunction ? is_false(x) : is_true(x)) return x;
     if (conjunction ? is_false(y) : is_true(y)) return y;
+    if (implies(x, y)) return conjunction ? x : y;
+    if (implies(y, x)) return conjunction ? y : x;
+    // x or (not x and c) is x or c; x and (not x or c) is x and c.
+    const Opcode inner = conjunction ? Opcode::lor_ : Opcode::land_;
+    for (const auto& [one, other] : {std::pair(x, y), std::pair(y, x)})
+      if (other->def && other->def->is(inner))
+        for (const std::size_t i : {0u, 1u})
+          if (complementary(one, other->def->operands[i]))
+            return become(op, op->code, {one, other->def->operands[1 - i]});
     return nullptr;
   }
 
