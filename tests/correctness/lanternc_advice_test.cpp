@@ -100,6 +100,20 @@ TEST_CASE("names that Lantern has too, and types that lack Rep") {
              "int main() {}\n")
             .starts_with("@/m.cpp:3:38: error: write Rep<Tensor<double, dyn, 3>>: Tensor<double, dyn, 3> alone names a type of "
                          "values that exist only when the program runs\n"));
+  const std::string whole = "write Rep<Array<double>>: a Rep is of the whole array, not of each element\n";
+  CHECK(said("Rep<double> f(Array<Rep<double>> a) { return a[0]; }\n"
+             "LANTERN_FUNCTION(first, f)\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:3:34: error: " + whole));
+  // The native loop is what Clang reads the file for.
+  CHECK(said("Rep<double> f(Array<Rep<double>> a, Rep<std::int64_t> n) {\n"
+             "  Rep<double> s = 0.0;\n"
+             "  for (Rep<std::int64_t> i = 0; i < n; ++i) s += a[i];\n"
+             "  return s;\n"
+             "}\n"
+             "LANTERN_FUNCTION(total, f)\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:3:34: error: " + whole));
 }
 
 TEST_CASE("values that are not there yet, and changes that are lost") {

@@ -215,11 +215,23 @@ std::optional<std::string> missing_rep(const Group& group) {
     }
     return std::nullopt;
   };
-  if (group.main.text.find("incomplete type") == std::string::npos) return std::nullopt;
+  if (group.main.text.find("incomplete type") == std::string::npos && group.main.text.find("undefined template") == std::string::npos)
+    return std::nullopt;
   std::optional<std::string> type = type_in(group.main.text);
   for (const Message& note : group.notes)
     if (!type) type = type_in(note.text);
   if (!type) return std::nullopt;
+  constexpr string_view element = "<lantern::core::Rep<";
+  if (const std::size_t at = type->find(element); at != std::string::npos) {
+    // Array<Rep<double> >, by g++ with a blank.
+    std::string whole = *type;
+    whole.erase(at + 1, element.size() - 1);
+    whole.erase(whole.find('>', at), 1);
+    std::erase(whole, ' ');
+    for (std::size_t comma = whole.find(','); comma != std::string::npos; comma = whole.find(',', comma + 1)) whole.insert(comma + 1, " ");
+    return "write Rep<" + whole + ">: a Rep is of the whole " + (whole.starts_with("Array") ? "array" : "tensor") +
+           ", not of each element";
+  }
   return "write Rep<" + *type + ">: " + *type + " alone names a type of values that exist only when the program runs";
 }
 
