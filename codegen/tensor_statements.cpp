@@ -5,6 +5,7 @@
 // memory.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/compiler/passes/analysis/gemm.hpp"
@@ -139,11 +140,13 @@ void StatementPrinter::checks_before(const Op& loop) {
     const auto start = c.start ? wrapping(*c.start) : std::string();
     if (!first || !end || !size || !iterations || !start) continue;
     if (c.start) {
-      const std::string function = c.times == 1 ? "check_run" : "check_run_of_multiples";
+      const std::string function = c.times == 1  ? "check_run"
+                                   : c.times > 0 ? "check_run_of_multiples"
+                                                 : "check_run_back";
       unit_.prelude().need(function);
       line("if (" + first->text + " < " + end->text + ") lt_" + function + "(" + ws() + ", " + *start + ", " +
-           (c.times == 1 ? "" : std::to_string(c.times) + ", ") + first->text + ", " + end->text + ", " +
-           std::to_string(c.step) + ", " + std::to_string(c.count) + ", " + size->text + ", " +
+           (c.times == 1 ? "" : std::to_string(std::abs(c.times)) + ", ") + first->text + ", " + end->text +
+           ", " + std::to_string(c.step) + ", " + std::to_string(c.count) + ", " + size->text + ", " +
            ir::c_string(where(*c.access)) + ");");
       checked_[&loop].insert(static_cast<int>(i));
       continue;
@@ -258,7 +261,8 @@ void StatementPrinter::check_fits(const Value* v, const ir::Type& type, const ch
 /// Declares a result that a function of the prelude makes; its name.
 std::string StatementPrinter::new_tensor(const Value* result, const char* how, const std::string& size_list) {
   const std::string there = (place_ == Place::host ? "device_" : "") + std::string(how);
-  const std::string make = unit_.prelude().tensor_function(there, result->type.element(), result->type.rank());
+  const std::string make =
+      unit_.prelude().tensor_function(there, result->type.element(), result->type.rank());
   const std::string name = fresh_name(result);
   line(unit_.declaration(result->type, name) + " = " + make + "(" + ws() + (size_list.empty() ? "" : ", ") +
        size_list + ");");
@@ -283,8 +287,8 @@ void StatementPrinter::place_result(const Value* tensor, const std::string& name
   const auto it = placed_.find(tensor);
   if (it == placed_.end()) return;
   const std::string element = unit_.target().element(tensor->type.element());
-  line(name + ".data = (" + element + "*)" + memory("place") + "(" + ws() + ", " + number(it->second) + ", " + name +
-       ".data, " + elements(tensor) + " * (int64_t)sizeof(" + element + "));");
+  line(name + ".data = (" + element + "*)" + memory("place") + "(" + ws() + ", " + number(it->second) + ", " +
+       name + ".data, " + elements(tensor) + " * (int64_t)sizeof(" + element + "));");
 }
 
 /// The memory of a tensor that nothing reads any more may be allocated again.
@@ -391,7 +395,8 @@ void StatementPrinter::telling_check(const Op& op, const std::string& failed) {
     const std::string told = names_.unique("told");
     open("if (" + failed + ") {");
     line("const int64_t " + told + "[] = {" + list(1, 1 + n) + "};");
-    line("lt_fail_numbers(" + ws() + ", " + ir::c_string(op.text ? op.text : "") + ", " + told + ", " + number(n) + ");");
+    line("lt_fail_numbers(" + ws() + ", " + ir::c_string(op.text ? op.text : "") + ", " + told + ", " +
+         number(n) + ");");
     return close("}");
   }
   const std::string a = list(1, 1 + first), b = list(1 + first, 1 + n);
@@ -413,8 +418,10 @@ void StatementPrinter::element_access(const Op& op) {
   for (std::size_t i = 0; i < rank; ++i) check_index(op, 1 + i, t, i);
   if (!op.is(Opcode::get_)) return accumulate(op.code, updated(op), op);
   if (place_ == Place::host) {
-    const std::string read = unit_.prelude().kernel("read", op.result()->type.kind()), element = offset(t, indices);
-    return define_statement(op.result(), read + "(" + ws() + ", " + atom(t) + ".data" + (element == "0" ? "" : " + " + element) + ")");
+    const std::string read = unit_.prelude().kernel("read", op.result()->type.kind()),
+                      element = offset(t, indices);
+    return define_statement(op.result(), read + "(" + ws() + ", " + atom(t) + ".data" +
+                                             (element == "0" ? "" : " + " + element) + ")");
   }
   Expression e{atom(t) + ".data[" + offset(t, indices) + "]", Precedence::primary, true, value(t).varying};
   for (const Value* i : indices) {
@@ -468,7 +475,8 @@ void StatementPrinter::check_size(const Op& op, const Value* n) {
   if (n->def && (n->def->is(Opcode::dim_) || n->def->is(Opcode::constant_))) return;
   unit_.prelude().need("fail_negative");
   const std::string size = atom(n);
-  line("if (" + size + " < 0) lt_fail_negative(" + ws() + ", " + size + ", " + ir::c_string(where(op)) + ");");
+  line("if (" + size + " < 0) lt_fail_negative(" + ws() + ", " + size + ", " + ir::c_string(where(op)) +
+       ");");
 }
 
 /// The call that fills elements, up to its first argument.
@@ -526,13 +534,14 @@ bool StatementPrinter::adds_to_zeros(const Op& product) const {
       !uses_.only_reader(base))
     return false;
   const Op* value = base->def->operands[0]->def;
-  if (!value || !value->is(Opcode::constant_) || value->number != 0 || std::signbit(value->number)) return false;
+  if (!value || !value->is(Opcode::constant_) || value->number != 0 || std::signbit(value->number))
+    return false;
   if (product.is(Opcode::gemm_)) {  // a part of a tensor may be all of it
     const auto& fill = base->def->operands;
     const auto& o = product.operands;
     const Op* const start = o[4]->def;
-    return product.in_place && fill.size() == 3 && start && start->is(Opcode::constant_) && start->integer == 0 &&
-           o[5] == fill[2] && o[12] == fill[1] && o[13] == fill[2];
+    return product.in_place && fill.size() == 3 && start && start->is(Opcode::constant_) &&
+           start->integer == 0 && o[5] == fill[2] && o[12] == fill[1] && o[13] == fill[2];
   }
   const ir::Notation n = *ir::concrete_notation(product);
   return product.in_place &&
@@ -557,8 +566,8 @@ void StatementPrinter::matrix_product(const Op& op) {
   const std::string sizes_of = size(p->i) + ", " + size(p->j) + ", " + size(p->k) + ", 1";
   const std::string a = steps(p->x, p->k), b = steps(p->y, p->j), fresh = adds_to_zeros(op) ? "1" : "0";
   const std::string to = updated(op);
-  line(unit_.prelude().kernel(on_gpu("gemm"), op.result()->type.element()) + "(" + ws() + ", " + fresh + ", " + sizes_of + ", " + a +
-       ", " + b + ", " + to + ".data, " + dim(op.result(), 1) + ");");
+  line(unit_.prelude().kernel(on_gpu("gemm"), op.result()->type.element()) + "(" + ws() + ", " + fresh +
+       ", " + sizes_of + ", " + a + ", " + b + ", " + to + ".data, " + dim(op.result(), 1) + ");");
 }
 
 /// A routine of the prelude, or the one for tensors in the GPU's memory.
@@ -588,18 +597,20 @@ void StatementPrinter::product_of_parts(const Op& op) {
   if (team) unit_.note_fork();
   const Kind kind = op.result()->type.element();
   const bool keeps = op.operands.size() > 15;  // memory for panels
-  const std::string routine =
-      unit_.prelude().kernel(keeps ? "gemm_packing_once" : team ? "gemm_team" : on_gpu("gemm"), kind);
+  const std::string routine = unit_.prelude().kernel(keeps  ? "gemm_packing_once"
+                                                     : team ? "gemm_team"
+                                                            : on_gpu("gemm"),
+                                                     kind);
   const std::string memory = keeps ? ", " + atom(op.operands[15]) + ".data" : "";
-  line(routine + "(" + ws() + ", " + (team ? std::to_string(unit_.options().threads) : fresh) + ", " + sizes_of + ", " + a + ", " +
-       b + ", " + to + ".data + " + start + ", " + row + memory + ");");
+  line(routine + "(" + ws() + ", " + (team ? std::to_string(unit_.options().threads) : fresh) + ", " +
+       sizes_of + ", " + a + ", " + b + ", " + to + ".data + " + start + ", " + row + memory + ");");
 }
 
 void StatementPrinter::argmax(const Op& op) {
   const Value* x = op.operands[0];
   const std::string at = where(op);
-  const std::string call = unit_.prelude().kernel(on_gpu("argmax"), x->type.element()) + "(" + ws() + ", " + atom(x) +
-                           ".data, " + elements(x) + ", " +
+  const std::string call = unit_.prelude().kernel(on_gpu("argmax"), x->type.element()) + "(" + ws() + ", " +
+                           atom(x) + ".data, " + elements(x) + ", " +
                            ir::c_string(std::string(op.text ? op.text : "argmax") + " of an empty tensor" +
                                         (at.empty() ? "" : " (" + at + ")")) +
                            ")";
@@ -656,8 +667,8 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
       const Expression z = value(op.operands.back());
       if (place_ == Place::host) {
         unit_.prelude().kernel("device_set", kind);
-        return line(std::string("lt_device_") + (code == Opcode::set_ ? "set_" : "add_") + ir::kind_name(kind) + "(" + ws() +
-                    ", &" + element + ", " + z.text + ");");
+        return line(std::string("lt_device_") + (code == Opcode::set_ ? "set_" : "add_") +
+                    ir::kind_name(kind) + "(" + ws() + ", &" + element + ", " + z.text + ");");
       }
       if (code == Opcode::set_) return line(assignment(element, z));
       if (!unit_.integers_wrap() && (kind == Kind::i64 || kind == Kind::i32)) {
@@ -685,7 +696,8 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
       const std::string start = row == "0" ? ".data"
                                            : ".data + " + in_context(value(first), Precedence::unary) +
                                                  (stride == "1" ? "" : " * " + stride);
-      return line(unit_.prelude().kernel(on_gpu("accumulate"), kind) + "(" + (place_ == Place::host ? ws() + ", " : "") + to + start + ", " + atom(z) + ".data, " +
+      return line(unit_.prelude().kernel(on_gpu("accumulate"), kind) + "(" +
+                  (place_ == Place::host ? ws() + ", " : "") + to + start + ", " + atom(z) + ".data, " +
                   elements(z) + ");");
     }
     default:

@@ -319,6 +319,8 @@ void StatementPrinter::lanes_access(const Op& op) {
                                        : !some && lanes % 8 == 0 && (kind == Kind::f64 || kind == Kind::i64));
     if (every) {
       name += "_every" + steps->step.text;
+    } else if (row == "1" && steps->step.text == "-1" && !some && kind != Kind::boolean) {
+      name += "_back";
     } else if (!follow || row != "1") {
       const std::string step = in_context(steps->step, Precedence::multiplicative);
       arguments += ", " + (follow ? row : row == "1" ? step : step + " * " + row);

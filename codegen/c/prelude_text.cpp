@@ -242,6 +242,24 @@ static inline void lt_check_run_of_multiples(lt_workspace* ws, int64_t start, in
   lt_fail_index(ws, step < 0 ? falling : rising, size, where);
 }
 )c"},
+      {"check_run_back",
+       functions,
+       {"fail_index"},
+       R"c(/* The same for start - times * i. */
+static inline void lt_check_run_back(lt_workspace* ws, int64_t start, int64_t times, int64_t first, int64_t end,
+    int64_t step, int64_t count, int64_t size, const char* where) {
+  const unsigned long long by = (unsigned long long)times, n = (unsigned long long)size;
+  const unsigned long long highest = (unsigned long long)start - by * (unsigned long long)first;
+  const unsigned long long iterations = (unsigned long long)end - (unsigned long long)first;
+  const unsigned long long stride = step < 0 ? 1 : (unsigned long long)step;
+  const unsigned long long last = (iterations - 1) / stride * stride + (unsigned long long)count - 1;
+  if (highest < n && last <= highest / by) return;
+  const unsigned long long lowest = highest - by * last;
+  const int64_t falling = highest < n ? (int64_t)(highest % by) - times : (int64_t)highest;
+  const int64_t rising = lowest < n ? (int64_t)(lowest + ((n - 1 - lowest) / by + 1) * by) : (int64_t)lowest;
+  lt_fail_index(ws, step < 0 ? rising : falling, size, where);
+}
+)c"},
       {"fail_lanes",
        functions,
        {"fail_index"},

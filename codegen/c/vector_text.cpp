@@ -583,6 +583,21 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
                               store_every(what.starts_with("add"), what.back() - '0', lanes, type, element));
     return full;
   }
+  if (what.ends_with("_back")) {
+    // From p downwards.
+    const std::string access = vector_function(what.substr(0, what.find('_')), kind, lanes),
+                      last = std::to_string(lanes - 1);
+    std::string order = last;
+    for (int i = lanes - 2; i >= 0; --i) order += ", " + std::to_string(i);
+    add(Group::functions, what.starts_with("load")
+                              ? "static inline " + type + " " + full + "(const " + element +
+                                    "* p) {\n  const " + type + " x = " + access + "(p - " + last +
+                                    ");\n  return __builtin_shufflevector(x, x, " + order + ");\n}\n"
+                              : "static inline void " + full + "(" + element + "* p, " + type + " x) {\n  " +
+                                    access + "(p - " + last + ", __builtin_shufflevector(x, x, " + order +
+                                    "));\n}\n");
+    return full;
+  }
   if (what == "check") {
     // All lanes that work at once; one by one to find which one it is.
     need("fail_lanes");

@@ -138,6 +138,44 @@ TEST_CASE("branch_neighbours: the adjoint of an upwind scheme gathers", "[passes
   same(compile(grad(product), with(3))(u), eager(grad(product))(u));
 }
 
+TEST_CASE("branch_neighbours: sides that read between elements that are read in any case",
+          "[passes][vectorise]") {
+  // In two dimensions, of a flat array: the elements to the left and right are asked for by one side each.
+  const auto steps = [](A start, A speed) {
+    const I n = cast<std::int64_t>(sqrt(cast<double>(start.size())) + 0.5);
+    A u = FOR(0, 3, start, [&](I, A now) {
+      A next = now;
+      FOR(1, n - 1, [&](I i) {
+        FOR(1, n - 1, [&](I j) {
+          const D c = speed[i * n + j], v = now[i * n + j];
+          const D dx = IF(
+              c > 0.0, [&] { return v - now[i * n + j - 1]; }, [&] { return now[i * n + j + 1] - v; });
+          next = next.set(i * n + j, v - c * dx - 0.1 * (now[(i + 1) * n + j] - now[(i - 1) * n + j]));
+        });
+      });
+      return next;
+    });
+    return sum(u * u);
+  };
+  const auto program = sig<double(Array<double>, Array<double>)>(steps);
+  const auto f = compile(program, with(3));
+  const auto df = compile(grad<0, 1>(program), with(3));
+  const auto [scattered, gathered] = test::around_pass("scatter_to_gather", grad<0, 1>(program));
+  CHECK(test::loops_in(gathered) > test::loops_in(scattered));
+  CHECK(f.source("ir").find("f64x") != std::string::npos);
+  for (const std::size_t n : {1u, 2u, 3u, 4u, 9u, 20u, 35u}) {
+    CAPTURE(n);
+    const std::vector<double> u = numbers(n * n);
+    std::vector<double> speed(n * n);
+    for (std::size_t i = 0; i < n * n; ++i)
+      speed[i] = i % 3 == 0 ? -0.2 : 0.1 + 0.01 * static_cast<double>(i % 7);
+    CHECK(f(u, speed) == Approx(eager(program)(u, speed)).epsilon(1e-12));
+    const auto got = df(u, speed), expected = eager(grad<0, 1>(program))(u, speed);
+    same(std::get<0>(got), std::get<0>(expected));
+    same(std::get<1>(got), std::get<1>(expected));
+  }
+}
+
 TEST_CASE("branch_neighbours: random stencils", "[passes][vectorise]") {
   // Others for each number of lanes.
   const unsigned first = 10 * static_cast<unsigned>(test::lanes_under_test());
@@ -254,7 +292,8 @@ TEST_CASE("branch_neighbours: an index that is doubled many times is looked at o
     });
   };
   const std::vector<double> x = numbers(37);
-  for (const auto& f : {sig<double(Array<double>)>(std::function<D(A)>(doubled)), sig<double(Array<double>)>(std::function<D(A)>(next))}) {
+  for (const auto& f : {sig<double(Array<double>)>(std::function<D(A)>(doubled)),
+                        sig<double(Array<double>)>(std::function<D(A)>(next))}) {
     const auto [y, dx] = compile(value_and_grad(f), with(3))(x);
     const auto [y1, dx1] = eager(value_and_grad(f))(x);
     CHECK(y == Approx(y1).epsilon(1e-12));

@@ -56,7 +56,8 @@ TEST_CASE("checks that cannot fail are not printed") {
   none([](A a) { return total(0, a.size(), [&](I i) { return a[a.size() - 1 - i]; }); });
   none([](A a) { return total(0, a.size() / 2, [&](I i) { return a[2 * i + 1]; }); });
   none([](A a, I k) {
-    return IF(AND(k >= 0, [&] { return k < a.size(); }), [&] { return a[k]; }, [&] { return D(0.0); });
+    return IF(
+        AND(k >= 0, [&] { return k < a.size(); }), [&] { return a[k]; }, [&] { return D(0.0); });
   });
   none([](M m) {
     return total(0, m.dim(0), [&](I i) { return total(0, m.dim(1), [&](I j) { return m(i, j); }); });
@@ -123,7 +124,9 @@ TEST_CASE("numbers of elements are checked once in lanes, for all arrays of a si
     return total(0, at.size(), [&](I k) { return value[k] * x[at[k]] * x[at[k]]; });
   };
   CHECK(checks(grad<1, 2>(sparse)) == 1);
-  const auto two = [](Ints at, A x, A y) { return total(0, at.size(), [&](I k) { return x[at[k]] * y[at[k]]; }); };
+  const auto two = [](Ints at, A x, A y) {
+    return total(0, at.size(), [&](I k) { return x[at[k]] * y[at[k]]; });
+  };
   CHECK(checks(two) == 2);
   // Outside is outside, in whichever lane.
   const auto gradient = compile(grad<1, 2>(sparse), {.target = Target::cpp, .lanes = 4});
@@ -133,7 +136,8 @@ TEST_CASE("numbers of elements are checked once in lanes, for all arrays of a si
       std::vector<std::int64_t> at(9, 1);
       CHECK(std::get<1>(gradient(at, value, x))[1] == 18.0);
       at[k] = bad;
-      CHECK_THROWS_WITH(gradient(at, value, x), Catch::Contains("index " + std::to_string(bad) + " is outside 0..2"));
+      CHECK_THROWS_WITH(gradient(at, value, x),
+                        Catch::Contains("index " + std::to_string(bad) + " is outside 0..2"));
     }
 }
 
@@ -174,14 +178,16 @@ TEST_CASE("sizes and counters are not taken for small ones where nothing says so
   fails(columns, TensorView<const double>(nullptr, {0, -1}), 2.0);
   // Compilers know what this loop gives without an iteration.
   const auto counted = [](I n, D x) {
-    const I k = WHILE(I(0), [=](I i) { return i < n; }, [](I i) { return i + 1; });
+    const I k = WHILE(
+        I(0), [=](I i) { return i < n; }, [](I i) { return i + 1; });
     return sum(fill(x, 512 * k + 10).set(64 * k + 1000, 1.0));
   };
   CHECK_THROWS_AS(compile(counted, {.target = Target::cpp})(std::int64_t{1} << 55, 2.0), Error);
   // Both sides are bounded, but not so that 512 of them are.
   const auto chosen = [](M w, A a, I c) {
     const I n = 512 * select(c > 0, 512 * w.dim(1), 512 * w.dim(1) + 1);
-    return IF(n < a.size(), [&] { return a[n]; }, [] { return D(0.0); });
+    return IF(
+        n < a.size(), [&] { return a[n]; }, [] { return D(0.0); });
   };
   fails(chosen, TensorView<const double>(nullptr, {0, std::int64_t{1} << 45}), std::vector<double>{1, 2}, 1);
   // A counter that starts anywhere may wrap to below where it started.
@@ -192,7 +198,8 @@ TEST_CASE("sizes and counters are not taken for small ones where nothing says so
           return std::get<1>(WHILE(
               std::tuple(from, D(0.0)), [=](I i, D) { return i != -9223372036854775807; },
               [=](I i, D s) {
-                return std::tuple(i + 1, s + IF(i < a.size(), [&] { return a[i]; }, [] { return D(0.0); }));
+                return std::tuple(i + 1, s + IF(
+                                                 i < a.size(), [&] { return a[i]; }, [] { return D(0.0); }));
               }));
         },
         [] { return D(0.0); });
@@ -200,15 +207,18 @@ TEST_CASE("sizes and counters are not taken for small ones where nothing says so
   fails(wraps, std::vector<double>{1, 2, 3}, INT64_MAX - 2);
   // Nothing is known of where a loop ends that asks for a number by ==.
   const auto unequal = [](A a, I n) {
-    const I k = WHILE(I(0), [=](I i) { return i != n; }, [](I i) { return i + 1; });
-    return IF(k < a.size(), [&] { return a[k]; }, [] { return D(0.0); });
+    const I k = WHILE(
+        I(0), [=](I i) { return i != n; }, [](I i) { return i + 1; });
+    return IF(
+        k < a.size(), [&] { return a[k]; }, [] { return D(0.0); });
   };
   CHECK_THROWS_AS(compile(unequal, {.target = Target::cpp})(std::vector<double>{1, 2, 3}, -5), Error);
 }
 
 TEST_CASE("a size times zero is zero") {
   const auto f = [](A a, A b) {
-    return IF(I(0) <= a.size() * 0, [&] { return b[a.size()]; }, [] { return D(0.0); });
+    return IF(
+        I(0) <= a.size() * 0, [&] { return b[a.size()]; }, [] { return D(0.0); });
   };
   for (const int opt : {0, 3})
     CHECK(compile(f, {.target = Target::c, .opt = opt})(std::vector<double>{1, 2},
@@ -301,7 +311,8 @@ I value(const Term& t, const Values& v) {
       return of(0) / t.value;
     case Term::remainder: {
       const I by = of(1);
-      return of(0) % IF(by == 0, [] { return I(3); }, [&] { return by; });
+      return of(0) % IF(
+                         by == 0, [] { return I(3); }, [&] { return by; });
     }
     case Term::least:
       return min(of(0), of(1));
@@ -481,4 +492,23 @@ TEST_CASE("flat indices are checked before the loop, and fail as they should") {
   };
   agree(rows);
   agree(triangle);
+  // Indices that fall as the loop counts up, also by more than one, and that rise as it counts down.
+  const auto falling = [](A a, I r, I c, I n, I from) {
+    return FOR(0, r, D(0.0), [&](I i, D s) {
+      return FOR(0, c, s, [&](I j, D t) { return 0.5 * t + a[from + i * n - j]; });
+    });
+  };
+  const auto leaping = [](A a, I r, I c, I n, I from) {
+    return FOR(0, c, D(0.0), [&](I j, D t) { return 0.5 * t + a[from + r * n - 3 * j]; });
+  };
+  const auto rising = [](A a, I r, I c, I n, I from) {
+    return std::get<1>(WHILE(
+        std::tuple(c, D(0.0)), [&](I j, D) { return j > 0; },
+        [&](I j, D t) { return std::tuple(j - 1, t * 0.5 + a[from + r * n - (j - 1)]); }));
+  };
+  CHECK(compile(falling, {.target = Target::c}).source("c").find("lt_check_run_back(ws,") !=
+        std::string::npos);
+  agree(falling);
+  agree(leaping);
+  agree(rising);
 }

@@ -88,6 +88,12 @@ A every_so_many(A x, A y) {
   FOR(0, n, [&](I i) { y = y.set(4 * i + 2, y[4 * i + 2] + x[i] * x[i]); });
   return y;
 }
+/// From the last element to the first.
+A backwards(A x, A y) {
+  const I n = x.size();
+  FOR(0, n, [&](I i) { y = y.set(n - 1 - i, exp(x[n - 1 - i]) * y[n - 1 - i] + x[i]); });
+  return y;
+}
 /// The same of integers.
 Rep<Array<std::int64_t>> every_so_many_integers(Rep<Array<std::int64_t>> x, Rep<Array<std::int64_t>> y) {
   const I n = x.size();
@@ -128,7 +134,7 @@ TEST_CASE("wide lanes: the same numbers as one after another", "[lanes]") {
   }
 }
 
-TEST_CASE("wide lanes: every second, third or fourth element", "[lanes]") {
+TEST_CASE("wide lanes: every second, third or fourth element, and from the last to the first", "[lanes]") {
   for (const std::size_t n : {1u, 7u, 16u, 63u, 64u, 65u, 130u}) {
     CAPTURE(n);
     const std::vector<double> x = numbers(n, 0.3);
@@ -148,6 +154,16 @@ TEST_CASE("wide lanes: every second, third or fourth element", "[lanes]") {
     const CompileOptions wide{.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()};
     CHECK(compile(every_so_many_integers, wide)(whole, into) == eager(every_so_many_integers)(whole, into));
   }
+  for (const std::size_t n : {1u, 7u, 16u, 63u, 64u, 65u, 130u}) {
+    CAPTURE(n);
+    const auto total = [](A x, A y) { return sum(backwards(x, y)); };
+    same(backwards, numbers(n, 0.3), numbers(n, 0.9));
+    same(grad<0>(total), numbers(n, 0.3), numbers(n, 0.9));
+    same(grad<1>(total), numbers(n, 0.3), numbers(n, 0.9));
+  }
+  const std::string back = compile(backwards, {.target = Target::cpp, .opt = 3, .lanes = 8}).source();
+  CHECK(back.find("load_back") != std::string::npos);
+  CHECK(back.find("store_back") != std::string::npos);
   const std::string source = compile(every_so_many, {.target = Target::cpp, .lanes = 8}).source();
   CHECK(source.find("store_every2") != std::string::npos);
   CHECK(source.find("store_every3") != std::string::npos);

@@ -152,7 +152,8 @@ IndexForm form(const Value* v, int& steps) {
     const auto counter = counter_of(loop);
     if (!step || !counter || counter->index == v) return itself;
     // After so many iterations: first + step * iterations.
-    IndexForm iterations = IndexForm::of(counter->index) - (counter->step > 0 ? counter->first : counter->last);
+    IndexForm iterations =
+        IndexForm::of(counter->index) - (counter->step > 0 ? counter->first : counter->last);
     if (counter->step < 0) iterations = IndexForm() - iterations;
     f = form(loop->operands[v->index], steps) + IndexForm(*step) * iterations;
   } else {
@@ -217,7 +218,8 @@ namespace {
 /// The same value in another iteration of the loop around it.
 constexpr int in_another_iteration = -2;
 
-/// A form in another iteration of a loop with this body; nothing where it asks for a size of what the body makes.
+/// A form in another iteration of a loop with this body; nothing where it asks for a size of what the body
+/// makes.
 std::optional<IndexForm> in_other_iteration(IndexForm f, const Block* body) {
   if (!body) return f;
   for (const Unknown& v : f.unknowns()) {
@@ -229,8 +231,8 @@ std::optional<IndexForm> in_other_iteration(IndexForm f, const Block* body) {
   return f;
 }
 
-/// What is known where an access is made: that each loop around it has an iteration, and which way branches have
-/// gone.
+/// What is known where an access is made: that each loop around it has an iteration, and which way branches
+/// have gone.
 class Bounds {
  public:
   /// Of the loops from one down to an access, or of all around it; those around are known in any case.
@@ -249,8 +251,8 @@ class Bounds {
     }
   }
 
-  /// What is known beside that of another access, which is in another iteration of a loop. False where that cannot
-  /// be told.
+  /// What is known beside that of another access, which is in another iteration of a loop. False where that
+  /// cannot be told.
   bool add(const Bounds& o, const Op* loop, Iteration when) {
     const Block* const body = when == Iteration::same ? nullptr : loop->blocks[1];
     const auto counter = counter_of(loop);
@@ -260,7 +262,8 @@ class Bounds {
       const auto first = in_other_iteration(c.first, body), last = in_other_iteration(c.last, body);
       if (!first || !last) return false;
       all.push_back({other_iteration(c.index, body), *first, *last});
-      if (!counter || c.index != counter->index || (when != Iteration::earlier && when != Iteration::later)) continue;
+      if (!counter || c.index != counter->index || (when != Iteration::earlier && when != Iteration::later))
+        continue;
       const bool upwards = (when == Iteration::later) == (counter->step > 0);
       (upwards ? all.back().first : all.back().last) =
           IndexForm::of(counter->index) + (upwards ? IndexForm(1) : IndexForm(-1));
@@ -422,8 +425,8 @@ class Bounds {
   std::vector<IndexForm> different_;  ///< forms that are not 0
 };
 
-/// Which elements of one tensor an access reaches in an iteration of a loop, in one dimension: the iteration's number
-/// times a stride, and numbers in between.
+/// Which elements of one tensor an access reaches in an iteration of a loop, in one dimension: the
+/// iteration's number times a stride, and numbers in between.
 class AccessRange {
  public:
   AccessRange(const Op& access, const Op* loop, const Value* counter, std::size_t operand)
@@ -455,8 +458,8 @@ class AccessRange {
     return known_.nonnegative(gap) || low.known_.nonnegative(gap);
   }
 
-  /// All that one of them ever reaches lies below what the other does, or does so in the iterations before and in
-  /// those after.
+  /// All that one of them ever reaches lies below what the other does, or does so in the iterations before
+  /// and in those after.
   bool by_range(const AccessRange& o) const {
     const auto other = in_other_iteration(o.index_, loop_->blocks[1]);
     const auto in = [&](Iteration when) {
@@ -559,17 +562,28 @@ Place place(const Op& access, std::size_t dimension) {
   return {index_form(access.operands[1 + dimension]), size_form(access.operands[0], dimension)};
 }
 
-/// True where operations that run whenever `from` is reached, before it or after, access such a place; as far
-/// as the next loop around, and not too far.
-bool accessed_as_well(const Place& p, const Op& from) {
+/// True where operations that run whenever `from` is reached, before it or after, access places of as many,
+/// not before and not after this one; as far as the next loop around, and not too far.
+bool lies_between_accesses(const Place& p, const Op& from, const Bounds& known) {
   constexpr int far = 400;
   int looked = 0;
+  const auto at_least = [&](const IndexForm& x, const IndexForm& y) {
+    const auto least = known.extreme(x - y, false);
+    return least && known.nonnegative(*least);
+  };
+  bool low = false, high = false;
   for (const Block* b = from.parent; b; b = b->parent ? b->parent->parent : nullptr) {
     for (const Op* op : b->ops) {
       if (++looked > far) return false;
       if (!is_access(*op)) continue;
-      for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
-        if (place(*op, d) == p) return true;
+      for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d) {
+        const Place other = place(*op, d);
+        if (other == p) return true;
+        if (other.second != p.second) continue;
+        low = low || at_least(p.first, other.first);
+        high = high || at_least(other.first, p.first);
+        if (low && high) return true;
+      }
     }
     if (b->parent && b->parent->is(Opcode::loop_)) return false;
   }
@@ -637,7 +651,7 @@ bool in_range_at(const Op& access, const Op& from) {
     const Place p = place(access, d);
     const auto low = known.extreme(p.first, false), high = known.extreme(p.first, true);
     if (low && high && known.nonnegative(*low) && known.nonnegative(p.second - *high - 1)) continue;
-    if (!accessed_as_well(p, from)) return false;
+    if (!lies_between_accesses(p, from, known)) return false;
   }
   return true;
 }
@@ -649,15 +663,22 @@ bool has_elements_at(const Value* tensor, const Op& from) {
   for (std::size_t d = 0; d < rank; ++d) sizes.push_back(size_form(tensor, d));
   const Bounds known(from);
   if (std::ranges::all_of(sizes, [&](const IndexForm& n) { return known.nonnegative(n - 1); })) return true;
+  const auto has_its_shape = [&](const Op* access) {
+    if (!is_access(*access) || access->operands[0]->type.rank() != tensor->type.rank()) return false;
+    for (std::size_t d = 0; d < rank; ++d)
+      if (size_form(access->operands[0], d) != sizes[d]) return false;
+    return true;
+  };
+  if (from.is(Opcode::branch_) && std::ranges::all_of(from.blocks, [&](const Block* side) {
+        return side->ops.size() < far && std::ranges::any_of(side->ops, has_its_shape);
+      }))
+    return true;
   int looked = 0;
   const Op* end = &from;
   for (const Block* b = from.parent; b; end = b->parent, b = end ? end->parent : nullptr)
     for (const Op* op : b->ops) {
       if (op == end || ++looked > far) break;
-      if (!is_access(*op) || op->operands[0]->type.rank() != tensor->type.rank()) continue;
-      bool same = true;
-      for (std::size_t d = 0; d < rank; ++d) same &= size_form(op->operands[0], d) == sizes[d];
-      if (same) return true;
+      if (has_its_shape(op)) return true;
     }
   return false;
 }

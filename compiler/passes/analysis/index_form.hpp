@@ -147,11 +147,11 @@ bool no_alias(const Op& a, const Op& b, const Op* loop, Iteration when);
 
 /// True where an access to an element (get, set, add_at) would be in range also if it were made where `from`,
 /// which is the operation itself or one around it, is: what the loops count to says so, or an access
-/// beside that.
+/// beside that, or two between which it lies.
 bool in_range_at(const Op& access, const Op& from);
 
 /// True where a tensor certainly has elements when an operation is reached: another access to one of its
-/// shape came before.
+/// shape came before, or is on both sides of the operation, which is a branch.
 bool has_elements_at(const Value* tensor, const Op& from);
 
 }  // namespace lantern::passes

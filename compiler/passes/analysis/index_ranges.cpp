@@ -2,10 +2,12 @@
 #include "lantern/compiler/passes/analysis/index_ranges.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <initializer_list>
 #include <optional>
 #include <utility>
 
+#include "lantern/compiler/passes/analysis/index_steps.hpp"
 #include "lantern/ir/op.hpp"
 #include "lantern/ir/shape.hpp"
 
@@ -327,8 +329,8 @@ void IndexRanges::branch(const Op& op) {
   for (Sum& s : behind) assume(std::move(s));
 }
 
-/// What the condition compares a counter with, if an iteration only begins while the counter is below (or, where it
-/// falls, above) that.
+/// What the condition compares a counter with, if an iteration only begins while the counter is below (or,
+/// where it falls, above) that.
 std::optional<IndexRanges::Limit> IndexRanges::limit(const Op& loop, std::size_t counter, bool up) {
   const Block* head = loop.blocks[0];
   std::vector<const Value*> conditions{head->ops.back()->operands[0]};
@@ -351,8 +353,8 @@ std::optional<IndexRanges::Limit> IndexRanges::limit(const Op& loop, std::size_t
   return {};
 }
 
-/// In a loop the state is the same in the condition and in the iteration that follows. Counters go one way, where
-/// they do not wrap: they start from a small number, or are compared with one, or go by ones up to one.
+/// In a loop the state is the same in the condition and in the iteration that follows. Counters go one way,
+/// where they do not wrap: they start from a small number, or are compared with one, or go by ones up to one.
 void IndexRanges::loop(const Op& op) {
   const Block *head = op.blocks[0], *body = op.blocks[1];
   const Value* condition = head->ops.back()->operands[0];
@@ -435,7 +437,8 @@ IntegerSum IndexRanges::materialise(const Sum& s) const {
   return w;
 }
 
-/// How a loop counts that does nothing but compute in its iterations, and ends by one comparison of its counter.
+/// How a loop counts that does nothing but compute in its iterations, and ends by one comparison of its
+/// counter.
 std::optional<IndexRanges::Counting> IndexRanges::counting(const Op& loop,
                                                            const std::vector<Sum>& condition) {
   const Block *head = loop.blocks[0], *body = loop.blocks[1];
@@ -546,39 +549,6 @@ int IndexRanges::add_check(const Counting& loop, LoopCheck check) {
   return static_cast<int>(checks.size() - 1);
 }
 
-namespace {
-
-/// The first of a vector of indices, and how far it is from one to the next.
-struct IndexSteps {
-  IndexForm first;
-  std::int64_t step = 1;
-};
-constexpr std::int64_t largest_multiple = 1 << 20;
-
-/// Of a vector of indices in equal steps; of one index itself.
-std::optional<IndexSteps> index_steps(const Value* index) {
-  if (!index->type.is_vector()) return IndexSteps{index_form(index)};
-  const Op* op = index->def;
-  if (!op) return {};
-  if (op->is(Opcode::lane_index_)) return IndexSteps{};
-  if (!op->is(Opcode::add_) && !op->is(Opcode::sub_) && !op->is(Opcode::mul_)) return {};
-  for (const std::size_t i : {0u, 1u}) {
-    const Op* splat = op->operands[1 - i]->def;
-    if (!splat || !splat->is(Opcode::lane_splat_) || (op->is(Opcode::sub_) && i == 1)) continue;
-    const auto run = index_steps(op->operands[i]);
-    if (!run) return {};
-    const IndexForm by = index_form(splat->operands[0]);
-    if (!op->is(Opcode::mul_))
-      return IndexSteps{op->is(Opcode::add_) ? run->first + by : run->first - by, run->step};
-    const auto factor = by.number();
-    if (!factor || *factor < 1 || *factor > largest_multiple / run->step) return {};
-    return IndexSteps{run->first * by, run->step * *factor};
-  }
-  return {};
-}
-
-}  // namespace
-
 /// The same for indices of which nothing is known but that they are the loop's counter, or a multiple of it,
 /// and something from outside, as in a[i * n + j] for numbers n of the program: whatever wraps, they follow
 /// each other.
@@ -590,7 +560,8 @@ int IndexRanges::wrapping_check_before(const Counting& loop, const Op& access, c
   const auto s = steps ? steps->first.split(counter) : std::nullopt;
   if (!s || !visible(size, loop.loop->parent) || !printable(size)) return -1;
   const auto times = s->coefficient.number();
-  if (!times || *times < 1 || *times > largest_multiple || (index->type.is_vector() && *times != steps->step))
+  if (!times || *times == 0 || std::abs(*times) > largest_multiple ||
+      (index->type.is_vector() && *times != steps->step))
     return -1;
   for (const passes::Unknown& u : s->rest.unknowns())
     if (!ir::visible_from(u.value, loop.loop->parent)) return -1;

@@ -32,7 +32,8 @@ struct IntegerSum {
 /// for there to be anything.
 ///
 /// Where numbers may wrap, `start` says what the first index is, modulo 2^64, and the loop counts from
-/// `first` to below `end` as it is compared; the index is so many times that number, and the start.
+/// `first` to below `end` as it is compared; the index is so many times that number, and the start. Where `times` is
+/// negative, the indices fall as the loop counts up.
 struct LoopCheck {
   IntegerSum first, end, size;
   std::int64_t step = 1, count = 1;
