@@ -315,8 +315,9 @@ void StatementPrinter::lanes_access(const Op& op) {
     const std::string row = elements(t, which + 1);
     const bool small =
         row == "1" && (steps->step.text == "2" || steps->step.text == "3" || steps->step.text == "4");
-    const bool every = small && (reads ? kind != Kind::boolean && (steps->step.text != "4" || lanes >= 4)
-                                       : !some && lanes % 8 == 0 && (kind == Kind::f64 || kind == Kind::i64));
+    const bool every =
+        small && (reads ? kind != Kind::boolean && (steps->step.text != "4" || lanes >= 4)
+                        : adds && !some && lanes % 8 == 0 && (kind == Kind::f64 || kind == Kind::i64));
     if (every) {
       name += "_every" + steps->step.text;
     } else if (row == "1" && steps->step.text == "-1" && !some && kind != Kind::boolean) {

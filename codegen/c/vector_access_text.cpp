@@ -82,7 +82,7 @@ std::string load_every(int step, int lanes, const std::string& type, const std::
   return body + "  return x;\n";
 }
 
-std::string store_every(bool adds, int step, int lanes, const std::string& type, const std::string& element) {
+std::string add_every(int step, int lanes, const std::string& type, const std::string& element) {
   constexpr int part = widest_register / 8;
   std::string registers;
   for (int first = 0; first < step * (lanes - 1) + 1; first += part) {
@@ -97,14 +97,14 @@ std::string store_every(bool adds, int step, int lanes, const std::string& type,
     const std::string place = "(double*)p + " + std::to_string(first),
                       chosen = ", " + std::to_string(mask) + ")";
     registers += "  y = __builtin_shufflevector(x, x, " + from + ");\n";
-    if (adds) registers += "  y += (part)lt_load_lanes(" + place + chosen + ";\n";
+    registers += "  y += (part)lt_load_lanes(" + place + chosen + ";\n";
     registers += "  lt_store_lanes(" + place + ", (lt_part_vector)y" + chosen + ";\n";
   }
   const std::string l = std::to_string(lanes);
   return "(" + element + "* p, " + type + " x) {\n#ifdef __AVX512F__\n  typedef " + element +
          " part __attribute__((vector_size(64)));\n  part y;\n" + registers +
          "#else\n  for (int i = 0; i < " + l + "; ++i) p[i * " + std::to_string(step) +
-         (adds ? "] += x[i];\n" : "] = x[i];\n") + "#endif\n}\n";
+         "] += x[i];\n#endif\n}\n";
 }
 
 }  // namespace lantern::codegen

@@ -577,10 +577,9 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
                               load_every(step, lanes, type, some) + "}\n");
     return full;
   }
-  if (what.starts_with("store_every") || what.starts_with("add_every")) {
+  if (what.starts_with("add_every")) {
     masks(kind);
-    add(Group::functions, "static inline void " + full +
-                              store_every(what.starts_with("add"), what.back() - '0', lanes, type, element));
+    add(Group::functions, "static inline void " + full + add_every(what.back() - '0', lanes, type, element));
     return full;
   }
   if (what.ends_with("_back")) {

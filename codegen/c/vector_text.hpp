@@ -35,9 +35,10 @@ std::string_view double_masks();
 /// are taken. Nothing beyond the last one is touched, which takes `step` - 1 lanes. With `some`, a function
 /// that loads the first of so many lanes, nothing is read behind element (n - 1) step.
 std::string load_every(int step, int lanes, const std::string& type, const std::string& some = {});
-/// Parameters and body of a function that writes, or adds to, every second, third or fourth element:
-/// registers from end to end, of which some lanes are stored. Other elements are not touched. Without masked
-/// stores, lane by lane. Needs double_masks.
-std::string store_every(bool adds, int step, int lanes, const std::string& type, const std::string& element);
+/// Parameters and body of a function that adds to every second, third or fourth element: registers from end
+/// to end, of which some lanes are stored. Other elements are not touched. Without masked stores, lane by
+/// lane. Needs double_masks. What is stored without being read goes lane by lane in any case: where it is
+/// read soon after, processors wait for masked stores.
+std::string add_every(int step, int lanes, const std::string& type, const std::string& element);
 
 }  // namespace lantern::codegen

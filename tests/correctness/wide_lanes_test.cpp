@@ -164,9 +164,17 @@ TEST_CASE("wide lanes: every second, third or fourth element, and from the last 
   const std::string back = compile(backwards, {.target = Target::cpp, .opt = 3, .lanes = 8}).source();
   CHECK(back.find("load_back") != std::string::npos);
   CHECK(back.find("store_back") != std::string::npos);
-  const std::string source = compile(every_so_many, {.target = Target::cpp, .lanes = 8}).source();
-  CHECK(source.find("store_every2") != std::string::npos);
-  CHECK(source.find("store_every3") != std::string::npos);
+  // A derivative adds to them.
+  const auto products = [](A x, A y) {
+    return total(x.size(), [&](I i) { return x[i] * exp(y[2 * i]) + y[3 * i + 1] * y[4 * i] * x[i]; });
+  };
+  for (const std::size_t n : {1u, 7u, 16u, 63u, 64u, 65u, 130u}) {
+    CAPTURE(n);
+    same(grad<0>(products), numbers(n, 0.3), numbers(4 * n, 0.9));
+    same(grad<1>(products), numbers(n, 0.3), numbers(4 * n, 0.9));
+  }
+  const std::string adds = compile(grad<1>(products), {.target = Target::cpp, .opt = 3, .lanes = 8}).source();
+  for (const std::string step : {"2", "3", "4"}) CHECK(adds.find("add_every" + step) != std::string::npos);
 }
 
 TEST_CASE("wide lanes: a side of a branch that no lane takes is left out", "[lanes]") {

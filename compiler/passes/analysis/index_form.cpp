@@ -372,6 +372,11 @@ class Bounds {
     if (const auto two = of_two(unknowns[0], Opcode::imax_))
       for (const auto& [x, y] : {*two, std::pair(two->second, two->first)})
         if (x.number() && *x.number() < least) note(y - least);
+    // A quotient that is positive, times the divisor, is no more than what was divided.
+    const Op* const quotient = unknowns[0].dimension == -1 ? unknowns[0].value->def : nullptr;
+    if (least < 1 || !quotient || !quotient->is(Opcode::div_)) return;
+    const auto by = index_form(quotient->operands[1]).number();
+    if (by && *by > 0) note(index_form(quotient->operands[0]) - IndexForm(*by) * IndexForm::of(unknowns[0]));
   }
 
   /// What the larger, or the smaller, of two values is made of.

@@ -18,8 +18,11 @@ bool computes_integer(const Op& op) {
   if (op.results.size() != 1 || !(op.result()->type == ir::I64) || !op.blocks.empty() ||
       op.is(Opcode::constant_))
     return false;
-  return op.is(Opcode::dim_) || op.is(Opcode::cast_) ||
-         (ir::info(op.code).elementwise && !op.is(Opcode::div_) && !op.is(Opcode::rem_));
+  if (op.is(Opcode::div_) || op.is(Opcode::rem_)) {
+    const Op* by = constant(op.operands[1]);
+    return by && by->integer != 0;
+  }
+  return op.is(Opcode::dim_) || op.is(Opcode::cast_) || ir::info(op.code).elementwise;
 }
 
 class Motion {
