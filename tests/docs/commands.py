@@ -23,6 +23,7 @@ elsewhere = {
     "gdb -batch": "debugger_test",
     "pip install model": "python_wheel_test",
     "LANTERN_PYTHON=": "python_jax_test",
+    "julia -e": "julia_test",
     "gfortran model.f90": "fortran_test",
     "mkoctfile": "mex_test",
     "mpirun": "sample_distributed_heat_2",

@@ -31,6 +31,7 @@ std::string custom(const StagedFunction& function, const std::string& name, cons
   for (const std::string& n : parameter_names(f)) names.push_back("\"" + n + "\"");
   for (const ir::Type& t : f.parameter_types()) parameters.push_back(array_type(t));
   for (const ir::Type& t : f.result_types) results.push_back(array_type(t));
+  if (function.gives_values) like.push_back(std::to_string(f.body->params.size() - 1));  // as the cotangent
   for (std::size_t i = 0; i < f.body->params.size() && like.size() < results.size(); ++i)
     if (f.body->params[i]->type.is_differentiable()) like.push_back(std::to_string(i));
   return "_Custom(\"" + name + "\", \"" + symbol + "\", " + tuple_of(names) + ", " + tuple_of(parameters) + ", " +

@@ -71,6 +71,7 @@ def _differentiable(chain: tuple):
     """The first of these, with the second as its pullback, and so on."""
     first, *rest = chain
     pullback = _differentiable(tuple(rest)) if rest else None
+    gives_values = bool(rest) and len(rest[0].results) > sum(p.floating for p in first.parameters)
 
     @_functools.lru_cache(maxsize=256)
     def rule(numbers: tuple):
@@ -88,6 +89,24 @@ def _differentiable(chain: tuple):
         if pullback is None:
             return function
         function = _jax.custom_vjp(function)
+
+        if gives_values:
+            # One call has the value and the gradient, of which the cotangent of the one result is a factor.
+            one = _np.ones((), first.results[0].dtype)
+
+            def forward(*arguments):
+                value, *gradients = pullback(*whole(arguments), one)
+                return (value,), (gradients, [None if p.floating else a for a, p in zip(arguments, free)])
+
+            def backward(kept, cotangents):
+                gradients = iter(kept[0])
+                return tuple(
+                    cotangents[0] * next(gradients) if p.floating else _np.zeros(_np.shape(a), _jax.dtypes.float0)
+                    for a, p in zip(kept[1], free)
+                )
+
+            function.defvjp(forward, backward)
+            return function
 
         def forward(*arguments):
             return function(*arguments), arguments

@@ -62,13 +62,14 @@ std::unique_ptr<ir::Module> staged(const core::driver::Registered& function) {
   }
 }
 
-/// A program of the arguments and a cotangent of each floating result; one cotangent of each floating argument.
-ad::Program pullback_of(const ad::Program& program, const std::vector<ir::Type>& parameters, const Location& loc) {
+/// A program of the arguments and a cotangent of each floating result; one cotangent of each floating argument, behind the
+/// results of the function itself if `values`.
+ad::Program pullback_of(const ad::Program& program, const std::vector<ir::Type>& parameters, bool values, const Location& loc) {
   ad::Active active;
   for (const ir::Type& t : parameters) active.push_back(t.is_differentiable());
-  return {program.name + "_vjp", [program, active, loc](const Datums& in) {
+  return {program.name + "_vjp", [program, active, values, loc](const Datums& in) {
             return ad::vjp(program, ad::slice(in, 0, active.size()), active, ad::slice(in, active.size(), in.size()),
-                           false, loc);
+                           values, loc);
           }};
 }
 
@@ -81,13 +82,16 @@ void add_pullbacks(std::vector<StagedFunction>& functions, const core::driver::R
   for (int order = 1; order <= 2; ++order) {
     const auto floating = [](const ir::Type& t) { return t.is_differentiable(); };
     if (std::ranges::none_of(parameters, floating) || std::ranges::none_of(results, floating)) return;
-    program = pullback_of(program, parameters, registered.loc);
+    // JAX differentiates a function with one floating number for a result by one call of this: the cotangent is a factor.
+    const bool values = options.emit == Emit::jax && order == 1 && results.size() == 1 && results[0].is_scalar();
+    program = pullback_of(program, parameters, values, registered.loc);
     name += "_vjp";
     std::vector<ir::Type> cotangents;
+    if (values) cotangents = results;
     std::ranges::copy_if(parameters, std::back_inserter(cotangents), floating);
     std::ranges::copy_if(results, std::back_inserter(parameters), floating);
     results = cotangents;
-    StagedFunction f{name, nullptr, {}, registered.loc, order, {}};
+    StagedFunction f{name, nullptr, {}, registered.loc, order, values};
     try {
       const OutputToErrors redirected;
       f.module = core::driver::stage(name, parameters, program.run);
@@ -144,6 +148,7 @@ bool has_interface(const Options& options) {
     case Emit::wheel:
     case Emit::jax:
     case Emit::torch:
+    case Emit::julia:
     case Emit::fortran:
     case Emit::mex:
       return !options.cuda;
