@@ -56,10 +56,11 @@ std::string differentiable_module(const std::vector<StagedFunction>& functions, 
     const StagedFunction& function = functions[i];
     const ir::Function& f = *function.module->entry;
     const std::string name = python_name(function.name);
-    std::vector<std::string> chain, arguments, results;
+    std::vector<std::string> chain, forward, arguments, results;
     const std::vector<std::string> parameters = parameter_names(f);
     for (std::size_t k = 0; k == 0 || (i < functions.size() && functions[i].pullbacks > 0); ++k, ++i)
       chain.push_back(custom(functions[i], name, symbols[i]));
+    for (; i < functions.size() && functions[i].pushforwards > 0; ++i) forward.push_back(custom(functions[i], name, symbols[i]));
     std::string list;
     for (std::size_t k = 0; k < parameters.size(); ++k) {
       list += (list.empty() ? "" : ", ") + parameters[k];
@@ -73,6 +74,11 @@ std::string differentiable_module(const std::vector<StagedFunction>& functions, 
     text += "))\n\n\ndef " + name + "(" + list + "):\n" + docstring(function, name, arguments, results, more) +
             "    " + (f.result_types.size() == 1 ? "_r, = " : "return ") + "_c_" + name + "(" + list + ")\n" +
             (f.result_types.size() == 1 ? "    return _r\n" : "");
+    if (!forward.empty()) {
+      text += "\n\n" + name + ".forward = _by_forward_mode(_c_" + name + ", (\n";
+      for (const std::string& c : forward) text += "    " + c + ",\n";
+      text += "))\n";
+    }
     names += "\"" + name + "\", ";
     listed += (listed.empty() ? "" : ", ") + name;
   }

@@ -18,6 +18,7 @@ struct StagedFunction {
   Progress progress;
   core::Location loc;  ///< of the LANTERN_FUNCTION
   int pullbacks = 0;   ///< how often a derivative was taken of it for others: 1, the pullback of a function; 2, of that
+  int pushforwards = 0;  ///< the same by forward mode: 1, the tangents of a function's results; 2, those of that
   bool gives_values = false;  ///< a pullback that has the results of its function before the cotangents
   std::string staged = {};  ///< as text, for a program, and where it is to be printed as a source: see `optimised`
 };
