@@ -45,7 +45,8 @@ std::string accepted_type(const ir::Type& t) {
 std::string described(const ir::Type& t) {
   if (t.is_scalar()) return number_type(t.kind());
   std::string sizes;
-  for (const std::int64_t d : t.dims()) sizes += (sizes.empty() ? "" : ", ") + (d == ir::dynamic ? "?" : std::to_string(d));
+  for (const std::int64_t d : t.dims())
+    sizes += (sizes.empty() ? "" : ", ") + (d == ir::dynamic ? "?" : std::to_string(d));
   return "array of " + number_type(t.element()) + ", size (" + sizes + (t.rank() == 1 ? ",)" : ")");
 }
 
@@ -67,11 +68,12 @@ std::string escaped(const std::string& text) {
 class Names {
  public:
   explicit Names(std::set<std::string> taken = {}) : taken_(std::move(taken)) {
-    taken_.insert({"baremodule", "begin",  "break",   "catch",   "ccall",  "const",    "do",      "else",  "elseif", "end",
-                   "export",     "false",  "finally", "for",     "function", "global", "if",      "import", "in",    "isa",
-                   "let",        "local",  "macro",   "module",  "nothing", "quote",   "return",  "struct", "true",  "try",
-                   "using",      "where",  "while",   "eval",    "include", "_Lantern", "Base",   "Core",  "Main",   "Error",
-                   "Bool",       "Int32",  "Int64",   "Float32", "Float64"});
+    taken_.insert({"baremodule", "begin",  "break",   "catch",    "ccall",   "const", "do",       "else",
+                   "elseif",     "end",    "export",  "false",    "finally", "for",   "function", "global",
+                   "if",         "import", "in",      "isa",      "let",     "local", "macro",    "module",
+                   "nothing",    "quote",  "return",  "struct",   "true",    "try",   "using",    "where",
+                   "while",      "eval",   "include", "_Lantern", "Base",    "Core",  "Main",     "Error",
+                   "Bool",       "Int32",  "Int64",   "Float32",  "Float64"});
   }
 
   std::string unique(std::string name) {
@@ -90,7 +92,8 @@ class Wrapper {
       : f_(*function.module->entry), function_(function), name_(std::move(name)) {
     Names names;
     for (const ir::Value* p : f_.body->params)
-      parameters_.push_back(names.unique(p->name ? codegen::identifier(p->name) : "x" + std::to_string(parameters_.size() + 1)));
+      parameters_.push_back(names.unique(p->name ? codegen::identifier(p->name)
+                                                 : "x" + std::to_string(parameters_.size() + 1)));
     for (std::size_t i = 0; i < f_.result_types.size(); ++i)
       if (f_.result_types[i].is_tensor()) tensors_.push_back(i);
   }
@@ -104,17 +107,20 @@ class Wrapper {
     std::string nothings;
     for (std::size_t i = 0; i < tensors_.size(); ++i) nothings += (i ? ", " : "") + std::string("nothing");
     for (const std::string& p : parameters_) nothings += ", " + p;
-    return text + "function " + name_ + signature(false) + "\n    return " + name_ + "!(" + nothings + ")\nend\n\n" +
-           docstring(true) + "function " + name_ + "!" + signature(true) + "\n" + body();
+    return text + "function " + name_ + signature(false) + "\n    return " + name_ + "!(" + nothings +
+           ")\nend\n\n" + docstring(true) + "function " + name_ + "!" + signature(true) + "\n" + body();
   }
 
  private:
-  std::string out(std::size_t i) const { return tensors_.size() == 1 ? "lt_out" : "lt_out" + std::to_string(i + 1); }
+  std::string out(std::size_t i) const {
+    return tensors_.size() == 1 ? "lt_out" : "lt_out" + std::to_string(i + 1);
+  }
 
   std::string signature(bool in_place) const {
     std::string text;
     if (in_place)
-      for (const std::size_t i : tensors_) text += (text.empty() ? "" : ", ") + out(i) + "::Base.Union{Base.AbstractArray,Base.Nothing}";
+      for (const std::size_t i : tensors_)
+        text += (text.empty() ? "" : ", ") + out(i) + "::Base.Union{Base.AbstractArray,Base.Nothing}";
     for (std::size_t i = 0; i < parameters_.size(); ++i)
       text += (text.empty() ? "" : ", ") + parameters_[i] + "::" + accepted_type(f_.body->params[i]->type);
     return "(" + text + ")";
@@ -126,7 +132,8 @@ class Wrapper {
     if (in_place)
       for (const std::size_t i : tensors_) {
         list += (list.empty() ? "" : ", ") + out(i);
-        arguments += "- `" + out(i) + "`: memory for an " + described(f_.result_types[i]) + ", or `nothing`\n";
+        arguments +=
+            "- `" + out(i) + "`: memory for an " + described(f_.result_types[i]) + ", or `nothing`\n";
       }
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       list += (list.empty() ? "" : ", ") + parameters_[i];
@@ -135,7 +142,8 @@ class Wrapper {
     for (const ir::Type& t : f_.result_types) results += "- " + described(t) + "\n";
     std::string text = "    " + name_ + (in_place ? "!(" : "(") + list + ")\n\n";
     if (in_place) {
-      text += "As `" + name_ + "`, with its arrays in memory of the caller's: in place where that is in row-major order.\n";
+      text += "As `" + name_ +
+              "`, with its arrays in memory of the caller's: in place where that is in row-major order.\n";
     } else {
       if (!said.comment.empty()) text += said.comment + "\n\n";
       text += "The compiled function is `" + (said.program.empty() ? name_ : said.program) + "`.\n";
@@ -154,7 +162,8 @@ class Wrapper {
       const std::string memory = "lt_x" + std::to_string(i + 1);
       types += (t.is_tensor() ? tensor_type(t) : number_type(t.kind())) + ", ";
       if (t.is_tensor()) {
-        line(before, memory + " = _Lantern.operand(" + number_type(t.element()) + ", " + parameters_[i] + ")");
+        line(before,
+             memory + " = _Lantern.operand(" + number_type(t.element()) + ", " + parameters_[i] + ")");
         kept += memory + " ";
       }
       passed += (t.is_tensor() ? "_Lantern.tensor(" + memory + ")" : parameters_[i]) + ", ";
@@ -164,12 +173,14 @@ class Wrapper {
       const std::string n = std::to_string(i + 1), result = "lt_r" + n;
       const std::string type = t.is_tensor() ? tensor_type(t) : number_type(t.kind());
       if (t.is_tensor()) {
-        const std::string rank = "Base.Val(" + std::to_string(t.rank()) + ")", o = out(tensors_[out_number++]);
-        line(before, "lt_t" + n + " = _Lantern.target(" + number_type(t.element()) + ", " + rank + ", " + o + ")");
+        const std::string rank = "Base.Val(" + std::to_string(t.rank()) + ")",
+                          o = out(tensors_[out_number++]);
+        line(before,
+             "lt_t" + n + " = _Lantern.target(" + number_type(t.element()) + ", " + rank + ", " + o + ")");
         line(before, result + " = Base.Ref(lt_t" + n + ")");
         kept += o + " ";
-        results += (i ? ", " : "") + std::string("_Lantern.result(\"") + name_ + "\", " + rank + ", " + o + ", lt_t" + n + ", " +
-                   result + "[])";
+        results += (i ? ", " : "") + std::string("_Lantern.result(\"") + name_ + "\", " + rank + ", " + o +
+                   ", lt_t" + n + ", " + result + "[])";
       } else {
         line(before, result + " = Base.Ref{" + type + "}()");
         results += (i ? ", " : "") + result + "[]";
@@ -180,9 +191,9 @@ class Wrapper {
     line(before, "lt_message = Base.Ref{Ptr{Base.UInt8}}(Base.C_NULL)");
     line(after, "_Lantern.check(\"" + name_ + "\", lt_status, lt_message)");
     line(after, "return " + (f_.result_types.size() == 1 ? results : "(" + results + ")"));
-    return before + "    lt_status = " + (kept.empty() ? "" : "Base.GC.@preserve " + kept) + "ccall(\n        " + address() +
-           "[], Base.Cint,\n        (" + types + "Base.Ref{Ptr{Base.UInt8}}),\n        " + passed + "lt_message)\n" + after +
-           "end\n";
+    return before + "    lt_status = " + (kept.empty() ? "" : "Base.GC.@preserve " + kept) +
+           "ccall(\n        " + address() + "[], Base.Cint,\n        (" + types +
+           "Base.Ref{Ptr{Base.UInt8}}),\n        " + passed + "lt_message)\n" + after + "end\n";
   }
 
   const ir::Function& f_;
@@ -194,9 +205,11 @@ class Wrapper {
 
 }  // namespace
 
-std::string julia_module(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
-                         const std::string& library, const Options& options) {
-  const std::string source = std::filesystem::path(options.sources.front()).filename().string(), module = module_name(options);
+std::string julia_module(const std::vector<StagedFunction>& functions,
+                         const std::vector<std::string>& symbols, const std::string& library,
+                         const Options& options) {
+  const std::string source = std::filesystem::path(options.sources.front()).filename().string(),
+                    module = module_name(options);
   Names names({module});
   std::string exported, wrappers, addresses;
   for (std::size_t i = 0; i < functions.size(); ++i) {
@@ -207,12 +220,15 @@ std::string julia_module(const std::vector<StagedFunction>& functions, const std
     addresses += "    " + wrapper.address() + "[] = _Lantern.Libdl.dlsym(lt_library, :" + symbols[i] + ")\n";
   }
   const std::string features = quoted_features(options);
-  return "# " + source + " for Julia, compiled by lanternc " LANTERNC_VERSION
-         ". Generated code: change the C++ source instead. Needs the standard library, nothing else.\nmodule " +
-         module + "\n\nexport " + exported + "\n\n" + julia_helpers + "\nconst Error = _Lantern.Error\n" + wrappers +
-         "\nfunction __init__()\n" + (features.empty() ? "" : "    _Lantern.require(" + features + ")\n") +
-         "    lt_library = _Lantern.load(_Lantern_code)\n" + addresses + "end\n\nconst _Lantern_code = \"" + base64(library) +
-         "\"\n\nend\n";
+  return "# " + source +
+         " for Julia, compiled by lanternc " LANTERNC_VERSION
+         ". Generated code: change the C++ source instead. Needs the standard library, nothing "
+         "else.\nmodule " +
+         module + "\n\nexport " + exported + "\n\n" + julia_helpers + "\nconst Error = _Lantern.Error\n" +
+         wrappers + "\nfunction __init__()\n" +
+         (features.empty() ? "" : "    _Lantern.require(" + features + ")\n") +
+         "    lt_library = _Lantern.load(_Lantern_code)\n" + addresses + "end\n\nconst _Lantern_code = \"" +
+         base64(library) + "\"\n\nend\n";
 }
 
 }  // namespace lantern::tool

@@ -98,8 +98,8 @@ bool add_derivative(std::vector<StagedFunction>& functions, StagedFunction f, co
     const OutputToErrors redirected;
     f.module = core::driver::stage(f.name, parameters, program.run);
   } catch (const Error& e) {  // an external function without a rule, for instance
-    tell(registered.loc.str() + ": note: " + registered.name + " has no derivative" + (f.pushforwards > 0 ? " by forward mode" : "") +
-         " for other programs: " + e.what() + "\n");
+    const std::string how = f.pushforwards > 0 ? " by forward mode" : "";
+    tell(registered.loc.str() + ": note: " + registered.name + " has no derivative" + how + " for other programs: " + e.what() + "\n");
     return false;
   }
   run_on_large_stack([&] {
@@ -246,7 +246,8 @@ std::vector<StagedFunction> stage_functions(const StagingImage& image, const Opt
     functions.push_back(std::move(f));
     if (!options.has_pullbacks()) continue;
     const std::vector<ir::Type> results = functions.back().module->entry->result_types;
-    if (add_pullbacks(functions, registered, options) && options.emit == Emit::jax) add_pushforwards(functions, registered, results, options);
+    if (add_pullbacks(functions, registered, options) && options.emit == Emit::jax)
+      add_pushforwards(functions, registered, results, options);
   }
   return functions;
 }
