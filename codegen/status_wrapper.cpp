@@ -55,9 +55,24 @@ std::string Unit::status_wrapper() {
   const FunctionInfo& info = infos_.at(&f);
   const StatusNames names = status_names(f, names_);
   std::string text = "\n" + wrapped(target_.exported() + status_signature() + " {") + "\n";
-  if (scalar_entry() && !info.workspace) {  // nothing in it fails
+  const auto own_argument = [&](std::size_t i, const ir::Type& t) {
+    const std::string own = "lt_argument" + std::to_string(i), &name = names.arguments[i];
+    std::string sizes;
+    for (int r = 0; r < t.rank(); ++r) sizes += (r ? ", " : "") + name + ".dim[" + std::to_string(r) + "]";
+    text += wrapped("  " + type(t) + " " + own + " = {(" + target_.element(t.element()) + "*)" + name + ".data, {" +
+                    (sizes.empty() ? "1" : sizes) + "}};") +
+            "\n";
+    return own;
+  };
+  const auto is_tensor = [](const ir::Type& t) { return t.is_tensor(); };
+  const auto is_tree = [](const ir::Type& t) { return t.is_tree(); };
+  if (!info.workspace && std::ranges::none_of(f.result_types, is_tensor) && std::ranges::none_of(f.parameter_types(), is_tree)) {
+    // Nothing in it fails.
     std::string list;
-    for (const std::string& a : names.arguments) list += (list.empty() ? "" : ", ") + a;
+    for (std::size_t i = 0; i < names.arguments.size(); ++i) {
+      const ir::Type& t = f.body->params[i]->type;
+      list += (list.empty() ? "" : ", ") + (t.is_tensor() ? own_argument(i, t) : names.arguments[i]);
+    }
     if (names.results.size() == 1) {
       text += wrapped("  *" + names.results[0] + " = " + public_name_ + "(" + list + ");") + "\n";
     } else {
@@ -78,13 +93,7 @@ std::string Unit::status_wrapper() {
     const ir::Type& t = f.body->params[i]->type;
     std::string name = names.arguments[i];
     if (t.is_tensor()) {
-      const std::string own = "lt_argument" + std::to_string(i);
-      std::string sizes;
-      for (int r = 0; r < t.rank(); ++r)
-        sizes += (r ? ", " : "") + name + ".dim[" + std::to_string(r) + "]";
-      text += wrapped("  " + type(t) + " " + own + " = {(" + target_.element(t.element()) + "*)" + name + ".data, {" +
-                      (sizes.empty() ? "1" : sizes) + "}};") +
-              "\n";
+      const std::string own = own_argument(i, t);
       operands += (operand_count++ ? ", " : "") + operand(i, t, "&" + own, "0, 0");
       name = own;
     }

@@ -309,17 +309,21 @@ int pthread_attr_destroy(void* attributes);
       {"stack_end",
        functions,
        {"getstack", "thread_local"},
-       R"c(/* How far down the stack of this thread a recursion may go. */
+       R"c(/* How far down the stack of this thread a recursion may go; 0 on a stack of the caller's own, as that of a fibre. */
 static char* lt_stack_end(void) {
-  static LT_THREAD_LOCAL char* end;
+  static LT_THREAD_LOCAL char *end, *top;
   long attributes[32];
   void* low = 0;
   unsigned long bytes = 0;
-  if (end) return end;
-  if (pthread_getattr_np(pthread_self(), attributes) != 0) return 0;
-  if (pthread_attr_getstack(attributes, &low, &bytes) == 0 && low) end = (char*)low + 131072;
-  pthread_attr_destroy(attributes);
-  return end;
+  if (!end) {
+    if (pthread_getattr_np(pthread_self(), attributes) != 0) return 0;
+    if (pthread_attr_getstack(attributes, &low, &bytes) == 0 && low) {
+      end = (char*)low + 131072;
+      top = (char*)low + bytes;
+    }
+    pthread_attr_destroy(attributes);
+  }
+  return (char*)attributes >= end && (char*)attributes < top ? end : 0;
 }
 )c"},
   };

@@ -291,7 +291,7 @@ TEST_CASE("the command line is checked before anything is compiled") {
   CHECK(refused({scalar, "-o"}) == "lanternc: error: expected a value after '-o'" + help);
   CHECK(refused({scalar, "--emit=pdf"}) ==
         "lanternc: error: --emit: expected ir, cps, c, cpp, cuda, header, object, shared, python, wheel, jax, torch, "
-        "fortran, mex, svg, rewritten or html, got 'pdf'\n");
+        "julia, fortran, mex, matlab, svg, rewritten or html, got 'pdf'\n");
   CHECK(refused({scalar, "-O4"}) == "lanternc: error: -O: expected a level from 0 to 3, got '4'\n");
   CHECK(refused({scalar, "--target=tpu"}) == "lanternc: error: --target: expected cpu or cuda, got 'tpu'\n");
   CHECK(refused({scalar, "--function=dcubic"}) == "lanternc: error: --function is for use with --emit\n");

@@ -23,13 +23,11 @@ elsewhere = {
     "gdb -batch": "debugger_test",
     "pip install model": "python_wheel_test",
     "LANTERN_PYTHON=": "python_jax_test",
-    "gfortran model.f90": "fortran_test",
-    "mkoctfile": "mex_test",
     "mpirun": "sample_distributed_heat_2",
     "pip install numpy torch": "downloads of gigabytes",
     "--data DIR": "needs data sets",
 }
-needs = {"python3": "python3", "cc ": "cc"}
+needs = {"python3": "python3", "cc ": "cc", "julia ": "julia", "gfortran": "gfortran", "mkoctfile": "octave-cli"}
 wrong, ran, left = [], 0, set()
 block = re.compile(r"^```(\w*)\n(.*?)^```$\n?", re.M | re.S)
 named = re.compile(r"(?://|#|!|%) ([\w.]+\.\w+|CMakeLists\.txt)\n")

@@ -68,6 +68,20 @@ check_grads(m.energy, (x, k), order=2, modes=["rev"])
 check_grads(lambda w, v: m.two_results(w, v)[0], (w, v), order=2, modes=["rev"])
 check_grads(m.half_squares, (jnp.float32([1, -2]),), order=2, modes=["rev"], atol=1e-2, rtol=1e-2)
 
+# forward mode
+check(close(m.energy.forward(x, k), chain(x, k)))
+for f, g, at, by in ((m.wave_.forward, wave, (0.3, 0.7), (1.0, -2.0)), (m.energy.forward, chain, (x, k), (jnp.cos(x), 0.4)), (m.two_results.forward, layer, (w, v), (jnp.cos(w), v * v))):
+    for ours, theirs in zip(jax.tree.leaves(jax.jit(lambda *a: jax.jvp(f, a, by))(*at)), jax.tree.leaves(jax.jvp(g, at, by))):
+        check(ours.shape == theirs.shape and close(ours, theirs))
+check(close(jax.jacfwd(m.energy.forward)(x, k), jax.grad(chain)(x, k)))
+check(close(jax.jacfwd(jax.jacfwd(m.energy.forward))(x, k), jax.hessian(chain)(x, k)))
+check(close(jax.jvp(lambda x: m.element.forward(x, 3), (x,), (x,))[1], 2 * x[3] ** 2))
+check(close(jax.jvp(lambda x: jax.jit(m.series.forward, static_argnums=1)(x, 4), (2.0,), (1.0,))[1], [0, 1, 4, 12]))
+check_grads(m.wave_.forward, (0.3, 0.7), order=2, modes=["fwd"])
+check_grads(m.energy.forward, (x, k), order=2, modes=["fwd"])
+check_grads(lambda w, v: m.two_results.forward(w, v)[0], (w, v), order=2, modes=["fwd"])
+check(not hasattr(m.positive, "forward") and "energy, differentiable by forward mode, twice." in m.energy.forward.__doc__)
+
 # inside of a program of JAX's
 check(close(jax.grad(lambda x: jnp.log(m.energy(jnp.exp(x), k)))(x), jax.grad(lambda x: jnp.log(chain(jnp.exp(x), k)))(x)))
 batch = jnp.asarray(rng.normal(size=(5, 17)))

@@ -89,7 +89,8 @@ std::vector<Form> staged_forms() {
           staged("functional", grad<mode::functional>(staged_series)),
           staged("continuation", grad<mode::continuation>(staged_series)),
           staged("taped", grad<mode::taped>(staged_series)),
-          staged("checkpointed", grad<mode::checkpointed>(staged_series))};
+          staged("checkpointed", grad<mode::checkpointed>(staged_series)),
+          staged("divide_and_conquer", grad<mode::divide_and_conquer>(staged_series))};
 }
 
 template <auto... O>
@@ -120,6 +121,7 @@ std::vector<Form> eager_forms() {
       eagerly<mode::taped, fast>("taped, fast"),
       eagerly<mode::taped, literal>("taped, handler"),
       eagerly<mode::checkpointed>("checkpointed", kOnStack),
+      eagerly<mode::divide_and_conquer>("divide_and_conquer", kQuadratic),
       eagerly<mode::closures>("closures", kOnStack),
       eagerly<mode::checkpointed_closures>("checkp. closures", kOnStack)};
 }
@@ -172,7 +174,7 @@ constexpr double kOperations = 5;  ///< of a repetition
 /// A table as 6.1 to 6.4 of the thesis, with what else the measurements say: the slope in a plot of
 /// logarithms, which is 1 for linear growth, and the time of an operation.
 void print_table(const char* group, const std::vector<Form>& forms) {
-  fmt::print("{:<8} {:<17} {:>10} {:>13} {:>10} {:>7} {:>14} {:>13}\n", group, "Mode", "Linear R2",
+  fmt::print("{:<8} {:<18} {:>10} {:>13} {:>10} {:>7} {:>14} {:>13}\n", group, "Mode", "Linear R2",
              "Quadratic R2", "Order", "Ratio", "log-log slope", "ns/operation");
   const double unit = straight_line(forms[0].times).slope;
   for (const Form& form : forms) {
@@ -181,7 +183,7 @@ void print_table(const char* group, const std::vector<Form>& forms) {
     const double order = power_law(form.times).slope;
     // A disturbed measurement spoils a fit over times; the order shows in their logarithms.
     const bool linear = line.r2 >= kLinear || std::abs(order - 1) <= 0.05;
-    fmt::print("{:<8} {:<17} {:>10.4f} {:>13.4f} {:>10} {:>7} {:>14.3f} {:>13.2f}\n", "", form.name, line.r2,
+    fmt::print("{:<8} {:<18} {:>10.4f} {:>13.4f} {:>10} {:>7} {:>14.3f} {:>13.2f}\n", "", form.name, line.r2,
                quadratic,
                linear                 ? "Linear"
                : quadratic >= kLinear ? "Quadratic"

@@ -31,6 +31,7 @@ std::string custom(const StagedFunction& function, const std::string& name, cons
   for (const std::string& n : parameter_names(f)) names.push_back("\"" + n + "\"");
   for (const ir::Type& t : f.parameter_types()) parameters.push_back(array_type(t));
   for (const ir::Type& t : f.result_types) results.push_back(array_type(t));
+  if (function.gives_values) like.push_back(std::to_string(f.body->params.size() - 1));  // as the cotangent
   for (std::size_t i = 0; i < f.body->params.size() && like.size() < results.size(); ++i)
     if (f.body->params[i]->type.is_differentiable()) like.push_back(std::to_string(i));
   return "_Custom(\"" + name + "\", \"" + symbol + "\", " + tuple_of(names) + ", " + tuple_of(parameters) + ", " +
@@ -55,10 +56,11 @@ std::string differentiable_module(const std::vector<StagedFunction>& functions, 
     const StagedFunction& function = functions[i];
     const ir::Function& f = *function.module->entry;
     const std::string name = python_name(function.name);
-    std::vector<std::string> chain, arguments, results;
+    std::vector<std::string> chain, forward, arguments, results;
     const std::vector<std::string> parameters = parameter_names(f);
     for (std::size_t k = 0; k == 0 || (i < functions.size() && functions[i].pullbacks > 0); ++k, ++i)
       chain.push_back(custom(functions[i], name, symbols[i]));
+    for (; i < functions.size() && functions[i].pushforwards > 0; ++i) forward.push_back(custom(functions[i], name, symbols[i]));
     std::string list;
     for (std::size_t k = 0; k < parameters.size(); ++k) {
       list += (list.empty() ? "" : ", ") + parameters[k];
@@ -72,6 +74,11 @@ std::string differentiable_module(const std::vector<StagedFunction>& functions, 
     text += "))\n\n\ndef " + name + "(" + list + "):\n" + docstring(function, name, arguments, results, more) +
             "    " + (f.result_types.size() == 1 ? "_r, = " : "return ") + "_c_" + name + "(" + list + ")\n" +
             (f.result_types.size() == 1 ? "    return _r\n" : "");
+    if (!forward.empty()) {
+      text += "\n\n" + name + ".forward = _by_forward_mode(_c_" + name + ", (\n";
+      for (const std::string& c : forward) text += "    " + c + ",\n";
+      text += "))\n";
+    }
     names += "\"" + name + "\", ";
     listed += (listed.empty() ? "" : ", ") + name;
   }

@@ -8,6 +8,7 @@
 #include "differentiable.hpp"
 #include "fortran.hpp"
 #include "jax.hpp"
+#include "julia.hpp"
 #include "lantern/codegen/cpp/print_cpp.hpp"
 #include "lantern/codegen/cuda/print_cuda.hpp"
 #include "lantern/codegen/library.hpp"
@@ -194,6 +195,12 @@ std::string packed(const Functions& functions, const Options& options) {
   return wheel(wheel_name(options.output), python(functions, options), needs_numpy);
 }
 
+std::string julia(const Functions& functions, const Options& options) {
+  refuse_trees(functions, "julia", "Julia");
+  const ModuleLibrary library = module_library(functions, options);
+  return julia_module(functions, library.symbols, library.bytes, options);
+}
+
 std::string fortran(const Functions& functions, const Options& options) {
   return fortran_module(functions, status_names(functions, options, workspaces(functions, options)), options);
 }
@@ -252,6 +259,8 @@ void emit(const Functions& functions, const Options& options, Output& output) {
         return output.write(jax(functions, options));
       case Emit::torch:
         return output.write(torch(functions, options));
+      case Emit::julia:
+        return output.write(julia(functions, options));
       case Emit::mex:
         return output.write(mex(functions, options));
       case Emit::fortran:

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <regex>
 #include <set>
 
 #include "differentiable.hpp"
@@ -12,6 +11,7 @@
 #include "fortran_text.hpp"
 #include "lantern/codegen/naming.hpp"
 #include "lantern/ir/error.hpp"
+#include "module_name.hpp"
 #include "report.hpp"
 
 namespace lantern::tool {
@@ -217,19 +217,11 @@ class Procedure {
 
 }  // namespace
 
-std::string fortran_module_name(const Options& options) {
-  const std::string name = std::filesystem::path(options.output.empty() ? options.sources.front() : options.output).stem().string();
-  static const std::regex form("[A-Za-z][A-Za-z0-9_]{0,62}");
-  if (!std::regex_match(name, form))
-    throw Error("--emit=fortran: the module is named after the output, and '" + name + "' is no name; choose another by -o");
-  return name;
-}
-
 std::string fortran_module(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
                            const Options& options) {
   refuse_trees(functions, "fortran", "Fortran");
   const std::filesystem::path source = options.sources.front();
-  const std::string module = fortran_module_name(options);
+  const std::string module = module_name(options);
   std::set<std::string> known{lower(module)};
   std::set<int> ranks;
   std::string names, interfaces, procedures;

@@ -9,9 +9,6 @@
 
 namespace lantern::tool {
 
-/// The name of the module: the output's, or the source's where that is text. Error: it is no name.
-std::string fortran_module_name(const Options& options);
-
 /// The text of a Fortran 2018 module that calls NAME_try of each function, to be linked with what --emit=object makes.
 /// `symbols` are the names of NAME_try.
 ///

@@ -16,7 +16,8 @@ std::string jax_handlers(const std::vector<StagedFunction>& functions, const std
                          const std::string& header);
 
 /// The text of a Python module that holds `library`, with these handlers in it, and registers them. Each function with
-/// pullbacks has a rule for reverse mode (jax.custom_vjp), to the second order.
+/// pullbacks has a rule for reverse mode (jax.custom_vjp), to the second order; NAME.forward is the same function with one for
+/// forward mode (jax.custom_jvp).
 std::string jax_module(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
                        const std::string& library, const Options& options);
 

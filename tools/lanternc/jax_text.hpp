@@ -67,10 +67,8 @@ class _Custom(_Signature):
         return self.known[key]
 
 
-def _differentiable(chain: tuple):
-    """The first of these, with the second as its pullback, and so on."""
-    first, *rest = chain
-    pullback = _differentiable(tuple(rest)) if rest else None
+def _with_rule(first, define):
+    """A callable of the function, with what `define` gives it for a derivative."""
 
     @_functools.lru_cache(maxsize=256)
     def rule(numbers: tuple):
@@ -85,23 +83,7 @@ def _differentiable(chain: tuple):
         def function(*arguments):
             return first(*whole(arguments))
 
-        if pullback is None:
-            return function
-        function = _jax.custom_vjp(function)
-
-        def forward(*arguments):
-            return function(*arguments), arguments
-
-        def backward(arguments, cotangents):
-            seeds = [c for c, r in zip(cotangents, first.results) if r.floating]
-            gradients = iter(pullback(*whole(arguments), *seeds))
-            return tuple(
-                next(gradients) if p.floating else _np.zeros(_np.shape(a), _jax.dtypes.float0)
-                for a, p in zip(arguments, free)
-            )
-
-        function.defvjp(forward, backward)
-        return function
+        return define(function, free, whole)
 
     def call(*arguments):
         arguments = first.checked(arguments)
@@ -109,7 +91,83 @@ def _differentiable(chain: tuple):
         numbers = {i: int(arguments[i]) for i in fixed if not isinstance(arguments[i], _jax.core.Tracer)}
         return rule(tuple(numbers.items()))(*(a for i, a in enumerate(arguments) if i not in numbers))
 
+    call.first = first
     return call
+
+
+def _no_tangent(a):
+    """What JAX has for the derivative by a whole number."""
+    return _np.zeros(_np.shape(a), _jax.dtypes.float0)
+
+
+def _differentiable(chain: tuple):
+    """The first of these, with the second as its pullback, and so on."""
+    first, *rest = chain
+    pullback = _differentiable(tuple(rest)) if rest else None
+    gives_values = bool(rest) and len(rest[0].results) > sum(p.floating for p in first.parameters)
+
+    def define(function, free, whole):
+        if pullback is None:
+            return function
+        function = _jax.custom_vjp(function)
+        if gives_values:
+            # One call has the value and the gradient, of which the cotangent of the one result is a factor.
+            one = _np.ones((), first.results[0].dtype)
+
+            def forward(*arguments):
+                value, *gradients = pullback(*whole(arguments), one)
+                return (value,), (gradients, [None if p.floating else a for a, p in zip(arguments, free)])
+
+            def backward(kept, cotangents):
+                gradients = iter(kept[0])
+                return tuple(cotangents[0] * next(gradients) if p.floating else _no_tangent(a) for a, p in zip(kept[1], free))
+        else:
+
+            def forward(*arguments):
+                return function(*arguments), arguments
+
+            def backward(arguments, cotangents):
+                seeds = [c for c, r in zip(cotangents, first.results) if r.floating]
+                gradients = iter(pullback(*whole(arguments), *seeds))
+                return tuple(next(gradients) if p.floating else _no_tangent(a) for a, p in zip(arguments, free))
+
+        function.defvjp(forward, backward)
+        return function
+
+    return _with_rule(first, define)
+
+
+def _forward_chain(chain: tuple):
+    """The first of these, with the second as what gives the tangents of its results, and so on."""
+    first, *rest = chain
+    pushforward = _forward_chain(tuple(rest)) if rest else None
+
+    def define(function, free, whole):
+        if pushforward is None:
+            return function
+        function = _jax.custom_jvp(function)
+
+        def push(arguments, tangents):
+            values = function(*arguments)
+            slopes = iter(pushforward(*whole(arguments), *(t for t, p in zip(tangents, free) if p.floating)))
+            return values, tuple(next(slopes) if r.floating else _no_tangent(v) for v, r in zip(values, first.results))
+
+        function.defjvp(push)
+        return function
+
+    return _with_rule(first, define)
+
+
+def _by_forward_mode(function, rest: tuple):
+    """The function with derivatives by forward mode, for jax.jvp and jax.jacfwd."""
+    call = _forward_chain((function.first, *rest))
+
+    def forward(*arguments):
+        results = call(*arguments)
+        return results if len(results) != 1 else results[0]
+
+    forward.__doc__ = f"The same as {function.first.name}, differentiable by forward mode{', twice' if len(rest) > 1 else ''}."
+    return forward
 )py";
 
 }  // namespace lantern::tool

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <utility>
 
-#include "fortran.hpp"
+#include "module_name.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/team.hpp"
@@ -29,7 +29,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::array<std::pair<std::string_view, Emit>, 17> emit_names{{
+constexpr std::array<std::pair<std::string_view, Emit>, 19> emit_names{{
     {"ir", Emit::ir},
     {"cps", Emit::cps},
     {"c", Emit::c},
@@ -42,8 +42,10 @@ constexpr std::array<std::pair<std::string_view, Emit>, 17> emit_names{{
     {"wheel", Emit::wheel},
     {"jax", Emit::jax},
     {"torch", Emit::torch},
+    {"julia", Emit::julia},
     {"fortran", Emit::fortran},
     {"mex", Emit::mex},
+    {"matlab", Emit::mex},
     {"svg", Emit::svg},
     {"rewritten", Emit::rewritten},
     {"html", Emit::html},
@@ -118,8 +120,9 @@ void describe(CLI::App& app, Given& given) {
        "object, shared (the generated code alone),\n"
        "python, jax, torch (a module that holds the generated code, for NumPy, JAX or PyTorch),\n"
        "wheel (the module for NumPy as a package that pip installs),\n"
+       "julia (a module that holds the generated code),\n"
        "fortran (a module that calls what --emit=object makes),\n"
-       "mex (a source for mkoctfile --mex or mex, for Octave and MATLAB),\n"
+       "mex or matlab (a source for mkoctfile --mex or mex, for Octave and MATLAB),\n"
        "rewritten (the C++ file without native control flow over Rep),\n"
        "html (a page: source, graph and generated code side by side)",
        "KIND");
@@ -384,7 +387,7 @@ Options checked(Given given, const Words& after_dashes) {
   if (o.output.empty()) o.output = default_output(o);
   if (o.output == "-") o.output.clear();
   if (o.emit == Emit::wheel) wheel_name(o.output);
-  if (o.emit == Emit::fortran) fortran_module_name(o);
+  if (o.emit == Emit::fortran || o.emit == Emit::julia) module_name(o);
   return o;
 }
 

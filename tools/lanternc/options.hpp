@@ -9,7 +9,7 @@
 
 namespace lantern::tool {
 
-enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, python, wheel, jax, torch, fortran, mex, svg, rewritten, html };
+enum class Emit { program, ir, cps, c, cpp, cuda, header, object, shared, python, wheel, jax, torch, julia, fortran, mex, svg, rewritten, html };
 
 struct Options {
   std::vector<std::string> sources;
@@ -51,7 +51,8 @@ struct Options {
   int code_level() const { return debug && !level_given ? 0 : opt; }
   /// A module of another language, with failures as errors there.
   bool is_module() const {
-    return emit == Emit::python || emit == Emit::wheel || emit == Emit::fortran || emit == Emit::mex || has_pullbacks();
+    return emit == Emit::python || emit == Emit::wheel || emit == Emit::julia || emit == Emit::fortran || emit == Emit::mex ||
+           has_pullbacks();
   }
   /// Pullbacks of the functions are in the module too.
   bool has_pullbacks() const { return emit == Emit::jax || emit == Emit::torch; }

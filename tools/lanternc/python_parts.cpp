@@ -115,6 +115,11 @@ std::string docstring(const StagedFunction& function, const std::string& name, c
 }
 
 std::string required_features(const Options& options) {
+  const std::string list = quoted_features(options);
+  return list.empty() ? "" : "_require(" + list + ")\n";
+}
+
+std::string quoted_features(const Options& options) {
   const codegen::Arithmetic arithmetic = codegen::arithmetic_of(options.cpu);
   std::string text;
 #if defined(__x86_64__)
@@ -122,7 +127,7 @@ std::string required_features(const Options& options) {
   if (arithmetic.lanes >= 4) text += "\"avx2\", ";
   if (arithmetic.fused_multiply_add) text += "\"fma\", ";
 #endif
-  return text.empty() ? "" : "_require(" + text.substr(0, text.size() - 2) + ")\n";
+  return text.empty() ? "" : text.substr(0, text.size() - 2);
 }
 
 }  // namespace lantern::tool

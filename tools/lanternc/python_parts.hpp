@@ -29,6 +29,8 @@ std::string described(const ir::Type& t);
 /// an entry each, "x : float"; `more` comes behind them.
 std::string docstring(const StagedFunction& function, const std::string& name, const std::vector<std::string>& arguments,
                       const std::vector<std::string>& results, const std::string& more);
+/// The vectors that the code has, by Linux's names, as the arguments of a call: "avx2", "fma"; empty where it has none.
+std::string quoted_features(const Options& options);
 /// The statement that refuses to load on a processor without the vectors that the code has; empty where any will do.
 std::string required_features(const Options& options);
 

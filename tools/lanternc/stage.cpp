@@ -62,44 +62,90 @@ std::unique_ptr<ir::Module> staged(const core::driver::Registered& function) {
   }
 }
 
-/// A program of the arguments and a cotangent of each floating result; one cotangent of each floating argument.
-ad::Program pullback_of(const ad::Program& program, const std::vector<ir::Type>& parameters, const Location& loc) {
+/// A program of the arguments and a cotangent of each floating result; one cotangent of each floating argument, behind the
+/// results of the function itself if `values`.
+ad::Program pullback_of(const ad::Program& program, const std::vector<ir::Type>& parameters, bool values, const Location& loc) {
   ad::Active active;
   for (const ir::Type& t : parameters) active.push_back(t.is_differentiable());
-  return {program.name + "_vjp", [program, active, loc](const Datums& in) {
+  return {program.name + "_vjp", [program, active, values, loc](const Datums& in) {
             return ad::vjp(program, ad::slice(in, 0, active.size()), active, ad::slice(in, active.size(), in.size()),
-                           false, loc);
+                           values, loc);
           }};
 }
 
-/// Behind a function its pullback, and the pullback of that, as far as there are any.
-void add_pullbacks(std::vector<StagedFunction>& functions, const core::driver::Registered& registered,
+/// A program of the arguments and a tangent of each floating argument; a tangent of each floating one of so many results.
+ad::Program pushforward_of(const ad::Program& program, const std::vector<ir::Type>& parameters, std::size_t results,
+                           const Location& loc) {
+  ad::Active active;
+  for (const ir::Type& t : parameters) active.push_back(t.is_differentiable());
+  return {program.name + "_jvp", [program, active, results, loc](const Datums& in) {
+            const Datums both =
+                ad::jvp(program, ad::slice(in, 0, active.size()), active, ad::slice(in, active.size(), in.size()), loc);
+            return ad::slice(both, results, both.size());
+          }};
+}
+
+std::vector<ir::Type> floating(const std::vector<ir::Type>& types) {
+  std::vector<ir::Type> found;
+  std::ranges::copy_if(types, std::back_inserter(found), [](const ir::Type& t) { return t.is_differentiable(); });
+  return found;
+}
+
+/// Behind the functions a derivative of one of them. False, with a note, where there is none.
+bool add_derivative(std::vector<StagedFunction>& functions, StagedFunction f, const core::driver::Registered& registered,
+                    const std::vector<ir::Type>& parameters, const ad::Program& program, const Options& options) {
+  try {
+    const OutputToErrors redirected;
+    f.module = core::driver::stage(f.name, parameters, program.run);
+  } catch (const Error& e) {  // an external function without a rule, for instance
+    const std::string how = f.pushforwards > 0 ? " by forward mode" : "";
+    tell(registered.loc.str() + ": note: " + registered.name + " has no derivative" + how + " for other programs: " + e.what() + "\n");
+    return false;
+  }
+  run_on_large_stack([&] {
+    f.staged = ir::print(*f.module, {.locations = true, .names = true});
+    optimise(f, options);
+  });
+  functions.push_back(std::move(f));
+  return true;
+}
+
+/// Behind a function its pullback, and the pullback of that, as far as there are any. False where one failed.
+bool add_pullbacks(std::vector<StagedFunction>& functions, const core::driver::Registered& registered,
                    const Options& options) {
   auto [parameters, program] = registered.program();
   std::string name = registered.name;
   std::vector<ir::Type> results = functions.back().module->entry->result_types;
   for (int order = 1; order <= 2; ++order) {
-    const auto floating = [](const ir::Type& t) { return t.is_differentiable(); };
-    if (std::ranges::none_of(parameters, floating) || std::ranges::none_of(results, floating)) return;
-    program = pullback_of(program, parameters, registered.loc);
+    const std::vector<ir::Type> seeds = floating(results), adjoints = floating(parameters);
+    if (seeds.empty() || adjoints.empty()) return true;
+    // JAX differentiates a function with one floating number for a result by one call of this: the cotangent is a factor.
+    const bool values = options.emit == Emit::jax && order == 1 && results.size() == 1 && results[0].is_scalar();
+    program = pullback_of(program, parameters, values, registered.loc);
     name += "_vjp";
-    std::vector<ir::Type> cotangents;
-    std::ranges::copy_if(parameters, std::back_inserter(cotangents), floating);
-    std::ranges::copy_if(results, std::back_inserter(parameters), floating);
-    results = cotangents;
-    StagedFunction f{name, nullptr, {}, registered.loc, order, {}};
-    try {
-      const OutputToErrors redirected;
-      f.module = core::driver::stage(name, parameters, program.run);
-    } catch (const Error& e) {  // an external function without a rule, for instance
-      tell(registered.loc.str() + ": note: " + registered.name + " has no derivative for other programs: " + e.what() + "\n");
+    parameters = ad::joined(parameters, seeds);
+    results = values ? ad::joined(results, adjoints) : adjoints;
+    if (!add_derivative(functions, {name, nullptr, {}, registered.loc, order, 0, values}, registered, parameters, program, options))
+      return false;
+  }
+  return true;
+}
+
+/// Behind those its pushforward, and the pushforward of that. Both give tangents alone: jax.jacfwd has a batch of tangents for
+/// one value.
+void add_pushforwards(std::vector<StagedFunction>& functions, const core::driver::Registered& registered,
+                      std::vector<ir::Type> results, const Options& options) {
+  auto [parameters, program] = registered.program();
+  std::string name = registered.name;
+  for (int order = 1; order <= 2; ++order) {
+    const std::vector<ir::Type> seeds = floating(parameters), tangents = floating(results);
+    if (seeds.empty() || tangents.empty()) return;
+    program = pushforward_of(program, parameters, results.size(), registered.loc);
+    name += "_jvp";
+    parameters = ad::joined(parameters, seeds);
+    results = tangents;
+    if (!add_derivative(functions, {name, nullptr, {}, registered.loc, 0, order, false}, registered, parameters, program, options))
       return;
-    }
-    run_on_large_stack([&] {
-      f.staged = ir::print(*f.module, {.locations = true, .names = true});
-      optimise(f, options);
-    });
-    functions.push_back(std::move(f));
   }
 }
 
@@ -144,6 +190,7 @@ bool has_interface(const Options& options) {
     case Emit::wheel:
     case Emit::jax:
     case Emit::torch:
+    case Emit::julia:
     case Emit::fortran:
     case Emit::mex:
       return !options.cuda;
@@ -183,7 +230,7 @@ void optimise(StagedFunction& function, const Options& options) {
 std::vector<StagedFunction> stage_functions(const StagingImage& image, const Options& options) {
   std::vector<StagedFunction> functions;
   for (const core::driver::Registered& registered : image.functions) {
-    StagedFunction f{registered.name, {}, {}, registered.loc, 0, {}};
+    StagedFunction f{registered.name, {}, {}, registered.loc, 0, 0, {}};
     {
       const passes::Remarks of_staging;
       f.module = staged(registered);
@@ -197,7 +244,10 @@ std::vector<StagedFunction> stage_functions(const StagingImage& image, const Opt
       if (options.verify) ir::verify(*f.module);
     });
     functions.push_back(std::move(f));
-    if (options.has_pullbacks()) add_pullbacks(functions, registered, options);
+    if (!options.has_pullbacks()) continue;
+    const std::vector<ir::Type> results = functions.back().module->entry->result_types;
+    if (add_pullbacks(functions, registered, options) && options.emit == Emit::jax)
+      add_pushforwards(functions, registered, results, options);
   }
   return functions;
 }

@@ -18,7 +18,9 @@ struct StagedFunction {
   Progress progress;
   core::Location loc;  ///< of the LANTERN_FUNCTION
   int pullbacks = 0;   ///< how often a derivative was taken of it for others: 1, the pullback of a function; 2, of that
-  std::string staged;  ///< as text, for a program, and where it is to be printed as a source: see `optimised`
+  int pushforwards = 0;  ///< the same by forward mode: 1, the tangents of a function's results; 2, those of that
+  bool gives_values = false;  ///< a pullback that has the results of its function before the cotangents
+  std::string staged = {};  ///< as text, for a program, and where it is to be printed as a source: see `optimised`
 };
 
 /// Errors in the user's program carry its place and say which function was being staged.

@@ -16,6 +16,7 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"Lantern {release}"
 html_show_sphinx = False
+html_use_index = False  # the reference lists every name
 smartquotes = False  # -- is an option
 html_static_path = ["site.css"]
 html_css_files = ["site.css"]

@@ -3,11 +3,12 @@
 
 Usage: calls_enzyme_jax.py [--quick]. The function is the energy of a chain of springs, of tests/python/framework_functions.cpp, by n
 numbers; its value, and its value with the gradient, each under jax.jit. Enzyme gets the same loop as C++. Times are microseconds, the
-least of rounds in which each has its turn, as JSON. Needs jax and enzyme-ad from PyPI and build/lanternc.
+median of rounds in which each has its turn and begins in turn, as JSON. Needs jax and enzyme-ad from PyPI and build/lanternc.
 """
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -49,18 +50,20 @@ def plain(x, k):
 
 
 def measured(calls):
-    rounds, repetitions = (5, 10) if quick else (30, 50)
-    best = dict.fromkeys(calls, float("inf"))
+    rounds, repetitions = (15, 10) if quick else (60, 100)
+    times = {name: [] for name in calls}
     for call in calls.values():
         call()
-    for _ in range(rounds):
-        for name, call in calls.items():
+    names = list(calls)
+    for round_ in range(rounds):
+        for name in names[round_ % len(names):] + names[:round_ % len(names)]:
+            call = calls[name]
             start = time.perf_counter()
             for _ in range(repetitions):
                 result = call()
             jax.block_until_ready(result)
-            best[name] = min(best[name], (time.perf_counter() - start) / repetitions * 1e6)
-    return {name: round(t, 2) for name, t in best.items()}
+            times[name].append((time.perf_counter() - start) / repetitions * 1e6)
+    return {name: round(statistics.median(t), 2) for name, t in times.items()}
 
 
 def main():
