@@ -37,6 +37,8 @@ const Mpi* load_mpi(std::string& why) {
   find(mpi.isend, "MPI_Isend");
   find(mpi.irecv, "MPI_Irecv");
   find(mpi.test, "MPI_Test");
+  find(mpi.wait, "MPI_Wait");
+  find(mpi.sendrecv, "MPI_Sendrecv");
   find(mpi.iprobe, "MPI_Iprobe");
   find(mpi.recv, "MPI_Recv");
   find(mpi.allreduce, "MPI_Allreduce");
@@ -57,6 +59,8 @@ const Mpi* load_mpi(std::string& why) {
   find(mpi.ialltoall, "MPI_Ialltoall");
   find(mpi.scan, "MPI_Scan");
   find(mpi.exscan, "MPI_Exscan");
+  find(mpi.progress_register, "opal_progress_register_lp");
+  find(mpi.progress_unregister, "opal_progress_unregister");
   find(mpi.world, "ompi_mpi_comm_world");
   find(mpi.errors_return, "ompi_mpi_errors_return");
   find(mpi.byte, "ompi_mpi_byte");

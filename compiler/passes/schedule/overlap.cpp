@@ -168,4 +168,20 @@ void overlap(ir::Module& module) {
     if (f->body) blocks.run(f->body);
 }
 
+void compare_ranks(ir::Module& module) {
+  if (module.entry == nullptr || module.entry->body == nullptr) return;
+  const Op* last = nullptr;
+  for (ir::Function* f : module.functions())
+    if (f->body)
+      ir::walk(f->body, [&](const Op* op) {
+        if (ir::communicates(*op)) last = op;
+      });
+  if (last == nullptr) return;
+  ir::Builder b = ir::Builder::before(module.entry->body->ops.back());
+  b.loc = last->loc;
+  Op* const end = b.op(Opcode::external_, {}, {ir::I64});
+  end->text = module.intern("int64_t distributed_end(const char *)");
+  end->integer = ir::in_order;
+}
+
 }  // namespace lantern::passes
