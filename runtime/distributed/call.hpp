@@ -14,9 +14,13 @@ namespace lantern::distributed {
 
 enum class Kind : std::int64_t { f64, f32, i64, i32, boolean };
 
-std::size_t size_of(Kind kind);
-MpiType type_of(const Mpi& mpi, Kind kind);
-MpiOp op_of(const Mpi& mpi, Kind kind, std::int64_t reduction);
+inline constexpr std::size_t sizes[] = {8, 4, 8, 4, 1};
+inline std::size_t size_of(Kind kind) { return sizes[static_cast<std::size_t>(kind)]; }
+inline MpiType type_of(const Mpi& mpi, Kind kind) { return mpi.types[static_cast<std::size_t>(kind)]; }
+inline MpiOp op_of(const Mpi& mpi, Kind kind, std::int64_t reduction) {
+  if (kind == Kind::boolean) [[unlikely]] return reduction == distributed_min ? mpi.op_and : mpi.op_or;
+  return mpi.ops[reduction];
+}
 
 /// Operations that are no exchange of the table in kernels.h; the last three are of one rank, without the others.
 enum : std::int32_t {
@@ -29,7 +33,11 @@ enum : std::int32_t {
   operation_size,
   operation_grid,
 };
-const char* operation_name(std::int64_t operation);
+inline constexpr const char* operation_names[] = {"all_reduce", "reduce", "broadcast", "gather", "all_gather", "scatter",
+                                                  "reduce_scatter", "all_to_all", "scan", "scan", "scan", "scan",
+                                                  "send_receive", "all_to_all", "deterministic_sum", "barrier", "split",
+                                                  "end", "rank", "size", "Grid"};
+inline const char* operation_name(std::int64_t operation) { return operation_names[operation]; }
 const char* kind_name(Kind kind);
 bool reduces(std::int64_t operation);
 /// Whether it has a root.
@@ -49,7 +57,7 @@ struct Call {
   bool alone() const { return world->alone(); }
   std::string message(const std::string& what) const;
   /// The same once the other ranks know.
-  const char* fail(const std::string& what) const;
+  [[gnu::cold]] const char* fail(const std::string& what) const;
 
   /// All ranks of the group do this; it has begun.
   void begin(const Entry& entry) const {
@@ -66,10 +74,26 @@ struct Call {
   }
 };
 
+/// Lets ranks meet in other orders, for tests: how long an operation may wait before it begins, in microseconds.
+long longest_delay();
+/// Fills in what is missing: the first call of all, one that may not be made, and one that is delayed.
+void prepare(Call& call, std::int64_t number);
+
 /// Who takes part.
-Call call_of(const char* place, std::int64_t number, std::int32_t operation);
+inline Call call_of(const char* place, std::int64_t number, std::int32_t operation) {
+  Call call;
+  call.op = {operation_name(operation), place};
+  call.operation = operation;
+  call.world = World::known();
+  if (call.world != nullptr) call.group = call.world->communicator(number);
+  if (call.group == nullptr || !call.world->is_ready()) [[unlikely]] prepare(call, number);
+  return call;
+}
 
 /// Ends the program's call where there is a message.
-void end_if(const char* message);
+void end_with(const char* message);
+inline void end_if(const char* message) {
+  if (message != nullptr) [[unlikely]] end_with(message);
+}
 
 }  // namespace lantern::distributed

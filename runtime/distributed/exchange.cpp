@@ -39,7 +39,7 @@ int reverse(const Call& call) {
   return code != 0 ? code : mpi.comm_set_errhandler(group.reversed, mpi.errors_return);
 }
 
-const char* no_partner(const Call& call, bool sends) {
+[[gnu::cold, gnu::noinline]] const char* no_partner(const Call& call, bool sends) {
   return call.fail("rank " + std::to_string(call.group->rank) +
                    (sends ? " sends to itself and does not receive from itself"
                           : " receives from itself and does not send to itself"));
@@ -82,7 +82,7 @@ const char* send_receive(const Call& call, const Entry& entry, int to, int from,
 }
 
 /// One process: what it sends to all, it gets.
-const char* alone(const Call& call, const Entry& entry, int to, int from, const void* x, void* y, std::size_t bytes) {
+[[gnu::noinline]] const char* alone(const Call& call, const Entry& entry, int to, int from, const void* x, void* y, std::size_t bytes) {
   const std::int64_t operation = call.operation;
   if (operation == distributed_exclusive_scan || operation == distributed_reverse_exclusive_scan) {
     fill_identity(static_cast<Kind>(entry.kind()), entry.reduction(), entry.n, y);
@@ -145,7 +145,7 @@ int together(const Call& call, const Entry& entry, const void* x, void* y, std::
 }
 
 /// What is wrong with the arguments, else null.
-const char* refused(const Call& call, bool pair, bool rooted, std::int64_t a, std::int64_t b, std::int64_t n) {
+[[gnu::cold, gnu::noinline]] const char* refused(const Call& call, bool pair, bool rooted, std::int64_t a, std::int64_t b, std::int64_t n) {
   const std::int64_t size = call.group->size;
   const std::string ranks = " to " + std::to_string(size - 1) + ", got ";
   if (rooted && (a < 0 || a >= size)) return call.fail("expected a root from 0" + ranks + std::to_string(a));
@@ -284,7 +284,7 @@ int64_t distributed_barrier(const char* place, int64_t comm) {
 }
 int64_t distributed_end(const char* place) {
   World* const world = World::known();
-  if (world == nullptr || world->alone() || !checks() || !world->is_ready()) return 0;
+  if (world == nullptr || world->alone() || !checks() || !world->ready({"", ""}).empty()) return 0;
   for (std::size_t i = 0; i < world->communicators().size(); ++i) {
     ProcessGroup& group = *world->communicators()[i];
     if (group.log.count == group.log.compared) continue;

@@ -63,8 +63,10 @@ struct Mpi {
 
   MpiComm world;
   void* errors_return;
-  MpiType byte, f64, f32, i64, i32, boolean;
-  MpiOp op_sum, op_product, op_min, op_max, op_and, op_or;
+  MpiType byte, f64, i64;
+  MpiType types[5];  ///< by Kind
+  MpiOp ops[4];      ///< by the number of a reduction
+  MpiOp op_sum, op_max, op_and, op_or;
 };
 
 /// Loads the library; null, and why, where it cannot be had. LANTERN_MPI names another file than libmpi.so.40.

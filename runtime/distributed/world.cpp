@@ -83,7 +83,8 @@ std::string World::start() {
   const bool launched = *setting("OMPI_COMM_WORLD_SIZE") != '\0' || *setting("PMIX_RANK") != '\0';
   if (engine != "" && engine != "single" && engine != "mpi")
     return "LANTERN_DISTRIBUTED: expected single or mpi, got '" + engine + "'";
-  thread_ = pthread_self();
+  thread_ = &here;
+  ready_ = longest_delay() <= 0;
   auto* const all = new ProcessGroup;
   communicators_.push_back(all);
   all->world = {0};
@@ -139,7 +140,7 @@ std::string World::head(const Operation& op) const {
 }
 
 std::string World::ready(const Operation& op) const {
-  if (pthread_self() != thread_)
+  if (!is_own_thread())
     return head(op) + "called from another thread than the first one of this process that communicated";
   if (failed_) return head(op) + "an operation has failed before; ranks that have failed cannot go on communicating";
   return {};
@@ -283,7 +284,7 @@ std::string World::waiting_list(const Operation& op) const {
 /// Of the engine: in the middle of an operation, between two looks at its connections.
 int World::while_waiting() {
   World& world = *the_world;
-  if (world.current_.group == nullptr || world.looking_ || pthread_self() != world.thread_) return 0;
+  if (world.current_.group == nullptr || world.looking_ || !world.is_own_thread()) return 0;
   const double now = coarse_now();
   if (world.watched_ != world.turn_) {
     world.watched_ = world.turn_;
@@ -360,6 +361,7 @@ void World::settle() {
 
 std::string World::fail(const Operation& op, const std::string& message) {
   failed_ = true;
+  ready_ = false;
   tell(Notice::failed, op, message);
   settle();
   return message;
@@ -373,6 +375,7 @@ std::string World::fail_together(const Operation& op, const std::string& message
 
 std::string World::fail(const Operation& op, const Notice& cause) {
   failed_ = true;
+  ready_ = false;
   Notice own = cause;
   own.kind = Notice::failed;
   tell_others(own);

@@ -1,8 +1,6 @@
 // The processes of a program: which engine connects them, who waits for whom, who has ended.
 #pragma once
 
-#include <pthread.h>
-
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -85,8 +83,9 @@ class World {
   /// The communicators that splitting has given, by all colours and keys.
   std::map<std::vector<std::int64_t>, std::int64_t>& splits() { return splits_; }
 
-  /// Whether this thread may begin an operation.
-  bool is_ready() const { return !failed_ && pthread_self() == thread_; }
+  /// Whether this thread may begin an operation, at once.
+  bool is_ready() const { return ready_ && is_own_thread(); }
+  bool is_own_thread() const { return &here == thread_; }
   /// Empty then, or else why not.
   std::string ready(const Operation& op) const;
 
@@ -160,7 +159,9 @@ class World {
   int rank_ = 0, size_ = 1;
   double patience_ = 1;
   MpiComm notices_ = nullptr;
-  pthread_t thread_{};
+  inline static thread_local char here = 0;  ///< where it lies tells threads from each other
+  const char* thread_ = nullptr;
+  bool ready_ = false;  ///< has not failed, and need not be delayed
   std::vector<Notice> others_;  ///< the last of each rank, but that of a failure stays
   std::vector<bool> over_;      ///< which have ended
   std::vector<std::vector<Completed>> completed_;
