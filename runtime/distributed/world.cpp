@@ -284,7 +284,7 @@ std::string World::waiting_list(const Operation& op) const {
 /// Of the engine: in the middle of an operation, between two looks at its connections.
 int World::while_waiting() {
   World& world = *the_world;
-  if (world.current_.group == nullptr || world.looking_ || !world.is_own_thread()) return 0;
+  if (world.current_.group == nullptr || world.looking_ || world.failed_ || !world.is_own_thread()) return 0;
   const double now = coarse_now();
   if (world.watched_ != world.turn_) {
     world.watched_ = world.turn_;
