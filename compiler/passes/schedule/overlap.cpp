@@ -124,8 +124,9 @@ class Blocks {
       if (!halves_of(*op).empty()) split(block, op);
   }
 
-  /// Whether it takes time.
+  /// Whether it takes time that a message may use: a rank, a size or a comparison of ranks does not.
   static bool works(const Op& op) {
+    if (op.is(Opcode::external_) && op.text && std::string_view(op.text).starts_with("int64_t distributed_")) return false;
     return !op.blocks.empty() || op.is(Opcode::call_) || op.is(Opcode::external_) || ir::is_einsum(op.code);
   }
 
