@@ -1,5 +1,5 @@
-// Ranks compare what they have called. Where hashes differ, or where ranks wait for long, logs go to the first rank of the
-// communicator, which tells all what is wrong.
+// Ranks compare what they have called. Where hashes differ, or where ranks wait for long, logs go to the
+// first rank of the communicator, which tells all what is wrong.
 #include "agreement.hpp"
 
 #include <algorithm>
@@ -14,8 +14,9 @@ namespace {
 
 std::string does(int rank, const RemoteEntry& e) {
   const bool end = Entry{e.what, e.n, ""}.operation() == operation_end;
-  return "rank " + std::to_string(rank) + (end ? " comes to the end of its function" + (e.place.empty() ? "" : " at " + e.place)
-                                               : " calls " + text_of(e));
+  return "rank " + std::to_string(rank) +
+         (end ? " comes to the end of its function" + (e.place.empty() ? "" : " at " + e.place)
+              : " calls " + text_of(e));
 }
 /// How long ranks are waited for that have to say what is wrong, in seconds.
 constexpr double answer_time = 3;
@@ -95,7 +96,8 @@ const char* broken(World& world, ProcessGroup& group, const Operation& op, int c
   return failure;
 }
 
-const char* other_message(World& world, ProcessGroup& group, int from, int tag, std::size_t bytes, const Entry& own) {
+const char* other_message(World& world, ProcessGroup& group, int from, int tag, std::size_t bytes,
+                          const Entry& own) {
   const auto peer = static_cast<std::size_t>(from);
   const Operation op = world.current().op;
   Messages& all = group.messages;
@@ -103,12 +105,14 @@ const char* other_message(World& world, ProcessGroup& group, int from, int tag, 
   std::memcpy(question.data(), &all.from[peer], sizeof(std::uint64_t));
   all.answered = false;
   world.send_aside(question, from, question_tag, group.side);
-  if (const char* const failure = world.look_until(answer_time, [&] { return all.answered; })) return world.end(), failure;
-  std::string sent = std::to_string(bytes) + " bytes of " + (tag < 0 ? "something else" : kind_name(static_cast<Kind>(tag)));
+  if (const char* const failure = world.look_until(answer_time, [&] { return all.answered; }))
+    return world.end(), failure;
+  std::string sent =
+      std::to_string(bytes) + " bytes of " + (tag < 0 ? "something else" : kind_name(static_cast<Kind>(tag)));
   if (all.answered && all.answer.what != ~std::uint64_t{0}) sent = text_of(all.answer);
-  const char* const failure =
-      kept(world.fail(op, head(op) + "the ranks do not agree: rank " + std::to_string(group.world[peer]) + " sends " + sent +
-                              ", rank " + std::to_string(world.rank()) + " receives " + text_of(with_place(own))));
+  const char* const failure = kept(world.fail(
+      op, head(op) + "the ranks do not agree: rank " + std::to_string(group.world[peer]) + " sends " + sent +
+              ", rank " + std::to_string(world.rank()) + " receives " + text_of(with_place(own))));
   world.end();
   return failure;
 }
@@ -174,7 +178,8 @@ std::string differences(const World& world, const ProcessGroup& group, bool comp
     const RemoteLog& other = group.heard[r];
     if (other.first == 0 || first < other.first || first >= other.first + other.entries.size()) continue;
     const RemoteEntry& its = other.entries[first - other.first];
-    if (!its.same(own)) return "the ranks do not agree: " + does(world.rank(), own) + ", " + does(group.world[r], its);
+    if (!its.same(own))
+      return "the ranks do not agree: " + does(world.rank(), own) + ", " + does(group.world[r], its);
   }
   return {};
 }

@@ -13,7 +13,8 @@ const char* compare(World& world, ProcessGroup& group);
 /// The engine says that an operation went wrong: most often because other ranks did another one.
 [[gnu::cold]] const char* broken(World& world, ProcessGroup& group, const Operation& op, int code);
 /// A message of `bytes` with this tag came from rank `from` of the group, and is not what `own` receives.
-[[gnu::cold]] const char* other_message(World& world, ProcessGroup& group, int from, int tag, std::size_t bytes, const Entry& own);
+[[gnu::cold]] const char* other_message(World& world, ProcessGroup& group, int from, int tag,
+                                        std::size_t bytes, const Entry& own);
 
 /// Tags of communicators' side messages.
 enum : int { log_tag = 2, question_tag, answer_tag };

@@ -44,7 +44,8 @@ void put_entry(std::vector<char>& bytes, const RemoteEntry& e) {
     bytes.insert(bytes.end(), c, c + size);
   };
   const std::uint64_t length = e.place.size();
-  put(&e.what, sizeof e.what), put(&e.n, sizeof e.n), put(&length, sizeof length), put(e.place.data(), length);
+  put(&e.what, sizeof e.what), put(&e.n, sizeof e.n), put(&length, sizeof length),
+      put(e.place.data(), length);
 }
 
 RemoteEntry get_entry(const std::vector<char>& bytes, std::size_t& at) {

@@ -1,7 +1,8 @@
-// What a rank has called on a communicator. All its ranks call the same: where they do not, their logs say who called what.
+// What a rank has called on a communicator. All its ranks call the same: where they do not, their logs say
+// who called what.
 //
-// Operations carry no check of their own. Each rank keeps a hash of all that it has called; ranks compare their hashes now and
-// then, and always before what a compiled function has computed is used (agreement.cpp).
+// Operations carry no check of their own. Each rank keeps a hash of all that it has called; ranks compare
+// their hashes now and then, and always before what a compiled function has computed is used (agreement.cpp).
 #pragma once
 
 #include <array>
@@ -17,8 +18,8 @@ struct Entry {
   std::int64_t n;
   const char* place;
 
-  static Entry of(std::int64_t operation, std::int64_t reduction, std::int64_t kind, std::int64_t root, std::int64_t n,
-                  const char* place) {
+  static Entry of(std::int64_t operation, std::int64_t reduction, std::int64_t kind, std::int64_t root,
+                  std::int64_t n, const char* place) {
     return {static_cast<std::uint64_t>(operation) | static_cast<std::uint64_t>(reduction) << 8U |
                 static_cast<std::uint64_t>(kind) << 16U | static_cast<std::uint64_t>(root + 1) << 32U,
             n, place};
@@ -43,7 +44,9 @@ struct RemoteLog {
 
 /// Operations of all ranks, from 1 on.
 struct Log {
-  static constexpr std::uint64_t kept = 512, period = 256;  ///< ranks compare after so many operations: none is further ahead
+  static constexpr std::uint64_t kept = 512,
+                                 period =
+                                     256;  ///< ranks compare after so many operations: none is further ahead
   std::array<Entry, kept> entries{};
   std::uint64_t count = 0, compared = 0;
   /// Operations and comparisons, from 1 on; how many were begun and have not ended.
