@@ -1,6 +1,8 @@
 // What a call of an external function in the graph says of itself, in Op::integer.
 #pragma once
 
+#include <string_view>
+
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::ir {
@@ -13,5 +15,16 @@ inline bool may_run_in_threads(const Op& op) { return (op.integer & in_threads) 
 /// True for a call that does more than compute its results: it is made even if no result is used, and stays in
 /// order with other such calls and with prints.
 inline bool is_ordered_call(const Op& op) { return op.is(Opcode::external_) && (op.integer & in_order) != 0; }
+
+/// True for a call of an operation between processes (runtime/distributed/kernels.h).
+inline bool communicates(const Op& op) {
+  if (!is_ordered_call(op) || !op.text) return false;
+  const std::string_view text = op.text;
+  return text.starts_with("void distributed_") || text.starts_with("int64_t distributed_");
+}
+/// True for one that writes its last operand from end to end, and reads nothing of it.
+inline bool writes_last(const Op& op) {
+  return communicates(op) && std::string_view(op.text).starts_with("void distributed_") && op.operands.back()->type.is_tensor();
+}
 
 }  // namespace lantern::ir

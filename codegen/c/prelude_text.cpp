@@ -390,7 +390,13 @@ static void lt_leave(lt_workspace* ws, lt_position mark) {
 
 /* True where so much was allocated since a position that the arena should be tidied. */
 static int lt_crowded(const lt_workspace* ws, lt_position since, int64_t kept) {
-  return ws->chunk != since.chunk || ws->top - since.top > 8 * kept + 65536;
+  int64_t used = ws->top - since.top;
+  if (ws->chunk != since.chunk) {
+    used = ws->top - (char*)(ws->chunk + 1) + (since.end - since.top);
+    for (lt_chunk* chunk = since.chunk ? since.chunk->next : ws->first; chunk && chunk != ws->chunk; chunk = chunk->next)
+      used += chunk->capacity;
+  }
+  return used > 8 * kept + 65536;
 }
 
 /* Forgets everything after a position but these pieces, which move down. They may overlap; those that lie

@@ -17,6 +17,7 @@ struct Kernels {
   Kernel exact_sum_f64, exact_sum_f32;
   /// The halves of the operations, which the pass overlap makes of them.
   Kernel start_f64, start_f32, wait_f64, wait_f32;
+  Kernel end;  ///< of a compiled function, which the pipeline calls
 };
 
 /// The first parameter is the place of the call.
@@ -27,6 +28,7 @@ Kernel known(const char* name, R (*function)(const char*, P...)) {
   if constexpr (!std::is_void_v<R>) prototype.returned = core::detail::TypeOf<R>::get().kind();
   prototype.parameters = {ir::Prototype::Parameter{ir::Kind::f64, false, false, true},
                           core::detail::ExternalParameter<P>::get()...};
+  // Eagerly, each operation is a program of its own.
   const auto call = [](void (*address)(), void* const* arguments, [[maybe_unused]] void* result) {
     const auto f = reinterpret_cast<R (*)(const char*, P...)>(address);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -35,6 +37,7 @@ Kernel known(const char* name, R (*function)(const char*, P...)) {
         f(place, core::detail::ExternalParameter<P>::from(arguments[I + 1])...);
       else
         *static_cast<R*>(result) = f(place, core::detail::ExternalParameter<P>::from(arguments[I + 1])...);
+      distributed_end(place);
     }(std::index_sequence_for<P...>{});
   };
   return &core::detail::register_external({std::move(prototype), reinterpret_cast<void (*)()>(function), call}, {});
@@ -68,7 +71,8 @@ inline const Kernels& kernels() {
                            known("distributed_start_f64", distributed_start_f64),
                            known("distributed_start_f32", distributed_start_f32),
                            known("distributed_wait_f64", distributed_wait_f64),
-                           known("distributed_wait_f32", distributed_wait_f32)};
+                           known("distributed_wait_f32", distributed_wait_f32),
+                           known("distributed_end", distributed_end)};
   return all;
 }
 

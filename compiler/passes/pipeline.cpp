@@ -302,6 +302,7 @@ std::span<const Phase> phases() { return all_phases; }
 
 void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   check_names(options.disabled);
+  compare_ranks(module);
   if (options.opt_level <= 0) {
     for (ir::Function* f : module.functions()) guard_zeros(*f);
     keep_shape_checks(module);  // what nothing needs is not printed

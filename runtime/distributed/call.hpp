@@ -1,9 +1,12 @@
-// One call of an operation: what it asks for, who takes part, and how its failure ends the program's call.
+// One call of an operation: who takes part, what it asks for, and how its failure ends the program's call.
+//
+// A failure may come from within the engine, while an operation waits. It then jumps over the frames in between: they own
+// nothing. What is found wrong before is a text, which is copied to memory that stays before the program's call ends.
 #pragma once
 
-#include <functional>
 #include <string>
 
+#include "agreement.hpp"
 #include "kernels.h"
 #include "world.hpp"
 
@@ -11,9 +14,13 @@ namespace lantern::distributed {
 
 enum class Kind : std::int64_t { f64, f32, i64, i32, boolean };
 
-std::size_t size_of(Kind kind);
-MpiType type_of(const Mpi& mpi, Kind kind);
-MpiOp op_of(const Mpi& mpi, Kind kind, std::int64_t reduction);
+inline constexpr std::size_t sizes[] = {8, 4, 8, 4, 1};
+inline std::size_t size_of(Kind kind) { return sizes[static_cast<std::size_t>(kind)]; }
+inline MpiType type_of(const Mpi& mpi, Kind kind) { return mpi.types[static_cast<std::size_t>(kind)]; }
+inline MpiOp op_of(const Mpi& mpi, Kind kind, std::int64_t reduction) {
+  if (kind == Kind::boolean) [[unlikely]] return reduction == distributed_min ? mpi.op_and : mpi.op_or;
+  return mpi.ops[reduction];
+}
 
 /// Operations that are no exchange of the table in kernels.h; the last three are of one rank, without the others.
 enum : std::int32_t {
@@ -21,46 +28,72 @@ enum : std::int32_t {
   operation_exact_sum,
   operation_barrier,
   operation_split,
+  operation_end,
   operation_rank,
   operation_size,
   operation_grid,
 };
-
-/// What must be the same on all ranks. Sent as it lies in memory.
-struct Request {
-  std::int64_t operation = 0, reduction = 0, root = 0, kind = 0, n = 0;
-  std::array<char, 192> place{};
-
-  std::int64_t hash() const;
-  bool same(const Request& other) const { return hash() == other.hash(); }
-  std::string text() const;  ///< "all_reduce(sum) of 3 double at model.cpp:12"
-};
+inline constexpr const char* operation_names[] = {"all_reduce", "reduce", "broadcast", "gather", "all_gather", "scatter",
+                                                  "reduce_scatter", "all_to_all", "scan", "scan", "scan", "scan",
+                                                  "send_receive", "all_to_all", "deterministic_sum", "barrier", "split",
+                                                  "end", "rank", "size", "Grid"};
+inline const char* operation_name(std::int64_t operation) { return operation_names[operation]; }
+const char* kind_name(Kind kind);
+bool reduces(std::int64_t operation);
+/// Whether it has a root.
+inline bool is_rooted(std::int64_t operation) {
+  return operation == distributed_reduce || operation == distributed_broadcast || operation == distributed_gather ||
+         operation == distributed_scatter;
+}
 
 struct Call {
-  World& world;
-  ProcessGroup& comm;
-  Operation op;
-  Request request;
+  World* world = nullptr;
+  ProcessGroup* group = nullptr;
+  Operation op{"", ""};
+  std::int64_t operation = 0;
+  const char* failure = nullptr;  ///< why there is none
 
+  const Mpi& mpi() const { return world->mpi(); }
+  bool alone() const { return world->alone(); }
   std::string message(const std::string& what) const;
   /// The same once the other ranks know.
-  std::string fail(const std::string& what) const;
-  std::string checked(int code) const { return code == 0 ? "" : world.fail(op, world.error(op, code)); }
+  [[gnu::cold]] const char* fail(const std::string& what) const;
+
+  /// All ranks of the group do this; it has begun.
+  void begin(const Entry& entry) const {
+    Log& log = group->log;
+    log.add(entry);
+    world->begin({op, group, ++log.steps});
+  }
+  /// It has ended, with this code of the engine; null, or what went wrong.
+  const char* end(int code) const {
+    if (code != 0) [[unlikely]] return broken(*world, *group, op, code);
+    world->end();
+    if (group->log.is_due() && checks()) [[unlikely]] return compare(*world, *group);
+    return nullptr;
+  }
 };
 
-/// Whether ranks compare what they do.
-bool checks();
-/// Empty once all ranks of the communicator are known to take part in the same operation.
-std::string agree(const Call& call);
-/// Its halves: `words` stay until it is completed.
-std::string begin_agreement(const Call& call, std::array<std::int64_t, 4>& words, MpiRequest& request);
-std::string end_agreement(const Call& call, std::array<std::int64_t, 4>& words, MpiRequest& request);
+/// Lets ranks meet in other orders, for tests: how long an operation may wait before it begins, in microseconds.
+long longest_delay();
+/// Fills in what is missing: the first call of all, one that may not be made, and one that is delayed.
+void prepare(Call& call, std::int64_t number);
 
-/// Runs `body` with the call. Null, or what went wrong, in memory that stays: no frame may own anything when end_if is
-/// called.
-const char* run(const char* place, std::int64_t number, std::int32_t operation,
-                const std::function<std::string(Call&)>& body);
+/// Who takes part.
+inline Call call_of(const char* place, std::int64_t number, std::int32_t operation) {
+  Call call;
+  call.op = {operation_name(operation), place};
+  call.operation = operation;
+  call.world = World::known();
+  if (call.world != nullptr) call.group = call.world->communicator(number);
+  if (call.group == nullptr || !call.world->is_ready()) [[unlikely]] prepare(call, number);
+  return call;
+}
+
 /// Ends the program's call where there is a message.
-void end_if(const char* message);
+void end_with(const char* message);
+inline void end_if(const char* message) {
+  if (message != nullptr) [[unlikely]] end_with(message);
+}
 
 }  // namespace lantern::distributed

@@ -91,9 +91,16 @@ struct Accumulator {
   }
 };
 
+/// Memory that stays: a failure jumps over the frames of what waits for other ranks.
+std::vector<Accumulator>& sums_of(std::size_t n) {
+  static std::vector<Accumulator> sums;
+  sums.assign(n, {});
+  return sums;
+}
+
 /// Adds what all ranks have: the words that any of them uses, of all results of the block in one message.
-std::string add_ranks(Call& call, std::vector<Accumulator>& sums) {
-  if (call.world.alone()) return {};
+int add_ranks(const Call& call, std::vector<Accumulator>& sums) {
+  if (call.alone()) return 0;
   std::int64_t range[3] = {-words, 0, 0};  // largest of: minus the first word, the end, whether any is not finite
   for (Accumulator& s : sums) {
     s.carry();
@@ -102,53 +109,49 @@ std::string add_ranks(Call& call, std::vector<Accumulator>& sums) {
         range[0] = std::max(range[0], -i), range[1] = std::max(range[1], i + 1);
     if (s.nan + s.up + s.down > 0) range[2] = 1;
   }
-  const Mpi& mpi = call.world.mpi();
+  const Mpi& mpi = call.mpi();
   std::int64_t all[3] = {};
-  if (std::string e = call.checked(mpi.allreduce(range, all, 3, mpi.i64, mpi.op_max, call.comm.comm)); !e.empty()) return e;
+  if (const int code = mpi.allreduce(range, all, 3, mpi.i64, mpi.op_max, call.group->comm)) return code;
   const auto from = static_cast<std::size_t>(-all[0]), to = static_cast<std::size_t>(all[1]);
-  std::vector<std::int64_t> own, sum;
+  static std::vector<std::int64_t> own, sum;
+  own.clear();
   const auto each = [&](Accumulator& s, const auto& f) {
     for (std::size_t i = from; i < to; ++i) f(s.word[i]);
     if (all[2] != 0) f(s.nan), f(s.up), f(s.down);
   };
   for (Accumulator& s : sums) each(s, [&](std::int64_t w) { own.push_back(w); });
-  if (own.empty()) return {};
+  if (own.empty()) return 0;
   sum.resize(own.size());
-  if (std::string e = call.checked(
-          mpi.allreduce(own.data(), sum.data(), static_cast<int>(own.size()), mpi.i64, mpi.op_sum, call.comm.comm));
-      !e.empty())
-    return e;
+  const int count = static_cast<int>(own.size());
+  if (const int code = mpi.allreduce(own.data(), sum.data(), count, mpi.i64, mpi.op_sum, call.group->comm)) return code;
   auto next = sum.begin();
   for (Accumulator& s : sums) each(s, [&](std::int64_t& w) { w = *next++; });
-  return {};
+  return 0;
 }
 
 template <class T>
-std::string sum_rows(Call& call, std::int64_t rows, const T* x, T* y) {
-  if (!call.world.alone())
-    if (std::string e = agree(call); !e.empty()) return e;
-  const std::int64_t n = call.request.n;
+const char* sum_rows(Kind kind, const char* place, std::int64_t comm, std::int64_t rows, std::int64_t n, const T* x, T* y) {
+  const Call call = call_of(place, comm, operation_exact_sum);
+  if (call.failure != nullptr) return call.failure;
+  Log& log = call.group->log;
+  if (!call.alone()) {
+    // How many messages there are depends on what the others have: it is the same operation for certain.
+    log.add(Entry::of(operation_exact_sum, 0, static_cast<std::int64_t>(kind), -1, n, place));
+    if (checks())
+      if (const char* const failure = compare(*call.world, *call.group)) return failure;
+    call.world->begin({call.op, call.group, ++log.steps});
+  }
   for (std::int64_t first = 0; first < n; first += block) {
-    std::vector<Accumulator> sums(static_cast<std::size_t>(std::min(block, n - first)));
+    std::vector<Accumulator>& sums = sums_of(static_cast<std::size_t>(std::min(block, n - first)));
     for (std::int64_t i = 0; i < rows; ++i) {
       for (std::size_t j = 0; j < sums.size(); ++j) sums[j].add(static_cast<double>(x[i * n + first + static_cast<std::int64_t>(j)]));
       if ((i + 1) % most_terms == 0)
         for (Accumulator& s : sums) s.carry();
     }
-    if (std::string e = add_ranks(call, sums); !e.empty()) return e;
+    if (const int code = add_ranks(call, sums)) return call.end(code);
     for (std::size_t j = 0; j < sums.size(); ++j) y[first + static_cast<std::int64_t>(j)] = static_cast<T>(sums[j].rounded());
   }
-  return {};
-}
-
-template <class T>
-const char* sum_failure(Kind kind, const char* place, std::int64_t comm, std::int64_t rows, std::int64_t n, const T* x,
-                        T* y) {
-  return run(place, comm, operation_exact_sum, [&](Call& call) {
-    call.request.kind = static_cast<std::int64_t>(kind);
-    call.request.n = n;
-    return sum_rows(call, rows, x, y);
-  });
+  return call.alone() ? nullptr : call.end(0);
 }
 
 }  // namespace
@@ -159,9 +162,9 @@ using namespace lantern::distributed;
 
 extern "C" {
 void distributed_exact_sum_f64(const char* place, int64_t comm, int64_t rows, int64_t n, const double* x, double* y) {
-  end_if(sum_failure(Kind::f64, place, comm, rows, n, x, y));
+  end_if(sum_rows(Kind::f64, place, comm, rows, n, x, y));
 }
 void distributed_exact_sum_f32(const char* place, int64_t comm, int64_t rows, int64_t n, const float* x, float* y) {
-  end_if(sum_failure(Kind::f32, place, comm, rows, n, x, y));
+  end_if(sum_rows(Kind::f32, place, comm, rows, n, x, y));
 }
 }

@@ -1,7 +1,10 @@
-// The operations: ranks agree on what they do, then the engine does it.
+// The operations: each rank notes what it does, and the engine does it.
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "call.hpp"
 
@@ -28,179 +31,202 @@ void fill_identity(Kind kind, std::int64_t reduction, std::int64_t n, void* y) {
 }
 
 /// The same ranks from last to first: a scan over it is one from the other side.
-std::string reverse(Call& call) {
-  if (call.comm.reversed != nullptr) return {};
-  const Mpi& mpi = call.world.mpi();
-  const std::string e =
-      call.checked(mpi.comm_split(call.comm.comm, 0, call.comm.size - 1 - call.comm.rank, &call.comm.reversed));
-  if (e.empty()) mpi.comm_set_errhandler(call.comm.reversed, mpi.errors_return);
-  return e;
+int reverse(const Call& call) {
+  ProcessGroup& group = *call.group;
+  const Mpi& mpi = call.mpi();
+  if (group.reversed != nullptr) return 0;
+  const int code = mpi.comm_split(group.comm, 0, group.size - 1 - group.rank, &group.reversed);
+  return code != 0 ? code : mpi.comm_set_errhandler(group.reversed, mpi.errors_return);
 }
 
-/// x goes to rank `to`, y comes from rank `from`; of what is sent there is a header first.
-std::string send_receive(Call& call, int to, int from, const void* x, void* y, std::size_t bytes) {
-  if ((to == call.comm.rank) != (from == call.comm.rank))
-    return call.fail("rank " + std::to_string(call.comm.rank) +
-                     (to == call.comm.rank ? " sends to itself and does not receive from itself"
-                                           : " receives from itself and does not send to itself"));
-  if (to == call.comm.rank) {
+[[gnu::cold, gnu::noinline]] const char* no_partner(const Call& call, bool sends) {
+  return call.fail("rank " + std::to_string(call.group->rank) +
+                   (sends ? " sends to itself and does not receive from itself"
+                          : " receives from itself and does not send to itself"));
+}
+
+/// x goes to rank `to`, y comes from rank `from`. Its tag says of what type it is; the sender's log, what it is.
+const char* send_receive(const Call& call, const Entry& entry, int to, int from, const void* x, void* y, std::size_t bytes) {
+  ProcessGroup& group = *call.group;
+  if ((to == group.rank) != (from == group.rank)) [[unlikely]] return no_partner(call, to == group.rank);
+  if (to == group.rank) {
     std::memcpy(y, x, bytes);
-    return {};
+    return nullptr;
   }
-  const Mpi& mpi = call.world.mpi();
-  constexpr int header_tag = 1, data_tag = 2, header = static_cast<int>(sizeof(Request));
-  const auto world_rank = [&](int r) { return std::vector<int>{call.comm.world[static_cast<std::size_t>(r)]}; };
-  Request incoming;
-  MpiRequest heads[2] = {}, data[2] = {};
-  std::string e;
-  if (from >= 0) e = call.checked(mpi.irecv(&incoming, header, mpi.byte, from, header_tag, call.comm.comm, &heads[0]));
-  if (e.empty() && to >= 0) {
-    e = call.checked(mpi.isend(&call.request, header, mpi.byte, to, header_tag, call.comm.comm, &heads[1]));
-    if (e.empty())
-      e = call.checked(mpi.isend(x, static_cast<int>(bytes), mpi.byte, to, data_tag, call.comm.comm, &data[1]));
+  const Mpi& mpi = call.mpi();
+  const auto rank = [](int r) { return static_cast<std::size_t>(r); };
+  Current current{call.op, &group, 0, {-1, -1}};
+  if (to >= 0) {
+    current.peers[0] = group.world[rank(to)];
+    Messages& all = group.messages;
+    all.last[all.count++ % Messages::kept] = {to, ++all.to[rank(to)], entry};
   }
-  if (e.empty() && from >= 0) e = call.world.wait(heads[0], call.op, world_rank(from));
-  if (e.empty() && from >= 0 && !incoming.same(call.request))
-    e = call.fail("the ranks do not agree: rank " + std::to_string(world_rank(from)[0]) + " sends " + incoming.text() +
-                  ", rank " + std::to_string(call.world.rank()) + " receives " + call.request.text());
-  if (e.empty() && from >= 0) {
-    e = call.checked(mpi.irecv(y, static_cast<int>(bytes), mpi.byte, from, data_tag, call.comm.comm, &data[0]));
-    if (e.empty()) e = call.world.finish(data[0], call.op);
+  if (from >= 0) {
+    current.peers[1] = group.world[rank(from)];
+    ++group.messages.from[rank(from)];
+  } else {
+    std::memset(y, 0, bytes);
   }
-  if (e.empty() && to >= 0) e = call.world.wait(heads[1], call.op, world_rank(to));
-  if (e.empty() && to >= 0) e = call.world.wait(data[1], call.op, world_rank(to));
-  return e;
+  call.world->begin(current);
+  const Kind kind = static_cast<Kind>(entry.kind());
+  const MpiType type = type_of(mpi, kind);
+  const int n = static_cast<int>(entry.n), tag = static_cast<int>(kind);
+  MpiStatus status{};
+  const int code = mpi.sendrecv(x, n, type, to < 0 ? Mpi::no_rank : to, tag, y, n, type, from < 0 ? Mpi::no_rank : from,
+                                Mpi::any, group.comm, &status);
+  if (from >= 0 && (code == Mpi::truncated || (code == 0 && (status.tag != tag || status.count != bytes)))) [[unlikely]]
+    return other_message(*call.world, group, from, code == 0 ? status.tag : -1, status.count, entry);
+  if (code != 0) [[unlikely]] return broken(*call.world, group, call.op, code);
+  call.world->end();
+  return nullptr;
 }
 
 /// One process: what it sends to all, it gets.
-std::string alone(const Call& call, int to, int from, const void* x, void* y, std::size_t bytes) {
-  const Request& r = call.request;
-  if (r.operation == distributed_exclusive_scan || r.operation == distributed_reverse_exclusive_scan) {
-    fill_identity(static_cast<Kind>(r.kind), r.reduction, r.n, y);
-  } else if (r.operation != distributed_send_receive) {
+[[gnu::noinline]] const char* alone(const Call& call, const Entry& entry, int to, int from, const void* x, void* y, std::size_t bytes) {
+  const std::int64_t operation = call.operation;
+  if (operation == distributed_exclusive_scan || operation == distributed_reverse_exclusive_scan) {
+    fill_identity(static_cast<Kind>(entry.kind()), entry.reduction(), entry.n, y);
+  } else if (operation != distributed_send_receive) {
     std::memcpy(y, x, bytes);
   } else if ((to == 0) != (from == 0)) {
-    return call.message(to == 0 ? "rank 0 sends to itself and does not receive from itself"
-                                : "rank 0 receives from itself and does not send to itself");
+    return no_partner(call, to == 0);
   } else if (to == 0) {
     std::memcpy(y, x, bytes);
+  } else {
+    std::memset(y, 0, bytes);
   }
-  return {};
+  return nullptr;
 }
 
-std::string together(Call& call, const void* x, void* y) {
-  const Mpi& mpi = call.world.mpi();
-  const Request& r = call.request;
-  const Kind kind = static_cast<Kind>(r.kind);
+/// The engine's code.
+int together(const Call& call, const Entry& entry, const void* x, void* y, std::size_t bytes) {
+  const Mpi& mpi = call.mpi();
+  const Kind kind = static_cast<Kind>(entry.kind());
   const MpiType type = type_of(mpi, kind);
-  const MpiOp op = op_of(mpi, kind, r.reduction);
-  const int n = static_cast<int>(r.n), root = static_cast<int>(r.root);
-  const bool at_root = root == call.comm.rank;
-  MpiComm comm = call.comm.comm;
-  const std::size_t bytes = static_cast<std::size_t>(n) * size_of(kind);
-  switch (r.operation) {
+  const MpiOp op = op_of(mpi, kind, entry.reduction());
+  const int n = static_cast<int>(entry.n), root = static_cast<int>(entry.root());
+  const ProcessGroup& group = *call.group;
+  const bool at_root = root == group.rank;
+  MpiComm comm = group.comm;
+  switch (call.operation) {
     case distributed_all_reduce:
-      return call.checked(mpi.allreduce(x, y, n, type, op, comm));
+      return mpi.allreduce(x, y, n, type, op, comm);
     case distributed_reduce:
-      return call.checked(mpi.reduce(x, at_root ? y : nullptr, n, type, op, root, comm));
+      if (!at_root) std::memset(y, 0, bytes);
+      return mpi.reduce(x, at_root ? y : nullptr, n, type, op, root, comm);
     case distributed_broadcast:
       if (at_root) std::memcpy(y, x, bytes);
-      return call.checked(mpi.bcast(y, n, type, root, comm));
+      return mpi.bcast(y, n, type, root, comm);
     case distributed_gather:
-      return call.checked(mpi.gather(x, n, type, at_root ? y : nullptr, n, type, root, comm));
+      if (!at_root) std::memset(y, 0, bytes * static_cast<std::size_t>(group.size));
+      return mpi.gather(x, n, type, at_root ? y : nullptr, n, type, root, comm);
     case distributed_all_gather:
-      return call.checked(mpi.allgather(x, n, type, y, n, type, comm));
+      return mpi.allgather(x, n, type, y, n, type, comm);
     case distributed_scatter:
-      return call.checked(mpi.scatter(at_root ? x : nullptr, n, type, y, n, type, root, comm));
+      return mpi.scatter(at_root ? x : nullptr, n, type, y, n, type, root, comm);
     case distributed_reduce_scatter:
-      return call.checked(mpi.reduce_scatter_block(x, y, n, type, op, comm));
+      return mpi.reduce_scatter_block(x, y, n, type, op, comm);
     case distributed_all_to_all:
-      return call.checked(mpi.alltoall(x, n, type, y, n, type, comm));
+      return mpi.alltoall(x, n, type, y, n, type, comm);
     default:
       break;
   }
   const bool reversed =
-      r.operation == distributed_reverse_scan || r.operation == distributed_reverse_exclusive_scan;
+      call.operation == distributed_reverse_scan || call.operation == distributed_reverse_exclusive_scan;
   if (reversed) {
-    if (std::string e = reverse(call); !e.empty()) return e;
-    comm = call.comm.reversed;
+    if (const int code = reverse(call)) return code;
+    comm = group.reversed;
   }
-  if (r.operation == distributed_scan || r.operation == distributed_reverse_scan)
-    return call.checked(mpi.scan(x, y, n, type, op, comm));
-  const bool first = call.comm.rank == (reversed ? call.comm.size - 1 : 0);
-  if (std::string e = call.checked(mpi.exscan(x, y, n, type, op, comm)); !e.empty()) return e;
-  if (first) fill_identity(kind, r.reduction, r.n, y);
-  return {};
+  if (call.operation == distributed_scan || call.operation == distributed_reverse_scan)
+    return mpi.scan(x, y, n, type, op, comm);
+  if (const int code = mpi.exscan(x, y, n, type, op, comm)) return code;
+  if (group.rank == (reversed ? group.size - 1 : 0)) fill_identity(kind, entry.reduction(), entry.n, y);
+  return 0;
 }
 
-std::string exchange(Call& call, std::int64_t a, std::int64_t b, const void* x, void* y) {
-  Request& r = call.request;
-  const bool pair = r.operation == distributed_send_receive;
-  const bool rooted = r.operation == distributed_reduce || r.operation == distributed_broadcast ||
-                      r.operation == distributed_gather || r.operation == distributed_scatter;
-  const std::string ranks = " to " + std::to_string(call.comm.size - 1) + ", got ";
-  if (rooted && (a < 0 || a >= call.comm.size)) return call.fail("expected a root from 0" + ranks + std::to_string(a));
+/// What is wrong with the arguments, else null.
+[[gnu::cold, gnu::noinline]] const char* refused(const Call& call, bool pair, bool rooted, std::int64_t a, std::int64_t b, std::int64_t n) {
+  const std::int64_t size = call.group->size;
+  const std::string ranks = " to " + std::to_string(size - 1) + ", got ";
+  if (rooted && (a < 0 || a >= size)) return call.fail("expected a root from 0" + ranks + std::to_string(a));
   for (const std::int64_t other : {a, b})
-    if (pair && (other < -1 || other >= call.comm.size))
+    if (pair && (other < -1 || other >= size))
       return call.fail("expected a rank from -1 (none)" + ranks + std::to_string(other));
-  if (r.n * call.comm.size > std::numeric_limits<int>::max())
-    return call.fail("expected fewer than 2^31 elements in one message, got " + std::to_string(r.n * call.comm.size));
-  r.root = rooted ? a : -1;
-  const std::size_t bytes = static_cast<std::size_t>(r.n) * size_of(static_cast<Kind>(r.kind));
-  const int to = static_cast<int>(a), from = static_cast<int>(b);
-  if (call.world.alone()) return alone(call, to, from, x, y, bytes);
-  if (pair) return send_receive(call, to, from, x, y, bytes);
-  if (std::string e = agree(call); !e.empty()) return e;
-  return together(call, x, y);
+  return call.fail("expected fewer than 2^31 elements in one message, got " + std::to_string(n * size));
 }
 
-const char* exchange_failure(Kind kind, const char* place, std::int64_t comm, std::int32_t operation, std::int32_t reduction,
+const char* exchange(Kind kind, const char* place, std::int64_t comm, std::int32_t operation, std::int32_t reduction,
                      std::int64_t a, std::int64_t b, std::int64_t n, const void* x, void* y) {
-  return run(place, comm, operation, [&](Call& call) {
-    call.request.reduction = reduction;
-    call.request.kind = static_cast<std::int64_t>(kind);
-    call.request.n = n;
-    return exchange(call, a, b, x, y);
-  });
+  const Call call = call_of(place, comm, operation);
+  if (call.failure != nullptr) return call.failure;
+  const bool pair = operation == distributed_send_receive, rooted = is_rooted(operation);
+  const std::int64_t size = call.group->size;
+  const auto wrong = [&](std::int64_t rank) { return rank < (pair ? -1 : 0) || rank >= size; };
+  if ((pair && (wrong(a) || wrong(b))) || (rooted && wrong(a)) || n * size > std::numeric_limits<int>::max()) [[unlikely]]
+    return refused(call, pair, rooted, a, b, n);
+  const Entry entry = Entry::of(operation, reduction, static_cast<std::int64_t>(kind), rooted ? a : -1, n, place);
+  const std::size_t bytes = static_cast<std::size_t>(n) * size_of(kind);
+  const int to = static_cast<int>(a), from = static_cast<int>(b);
+  if (call.alone()) return alone(call, entry, to, from, x, y, bytes);
+  if (pair) return send_receive(call, entry, to, from, x, y, bytes);
+  call.begin(entry);
+  return call.end(together(call, entry, x, y, bytes));
 }
 
-std::string split_ranks(Call& call, std::int64_t colour, std::int64_t key, std::int64_t number, std::int64_t& result) {
-  World& world = call.world;
-  if (world.alone()) return {};
-  if (std::string e = agree(call); !e.empty()) return e;
+/// Logs that all ranks do this and compares at once: what comes from other ranks is used.
+const char* meet(const Call& call) {
+  call.group->log.add(Entry::of(call.operation, 0, 0, -1, 0, call.op.place));
+  return call.alone() || !(checks() || call.operation == operation_barrier) ? nullptr : compare(*call.world, *call.group);
+}
+
+/// The communicator of those with the same colour among `all`, colours and keys by rank; null, or why there is none.
+const char* make_group(const Call& call, std::vector<std::int64_t> known, std::int64_t colour, std::int64_t& result) {
+  World& world = *call.world;
   const Mpi& mpi = world.mpi();
-  const auto size = static_cast<std::size_t>(call.comm.size);
-  std::vector<std::int64_t> all(2 * size);
-  const std::int64_t own[2] = {colour, key};
-  if (std::string e = call.checked(mpi.allgather(own, 2, mpi.i64, all.data(), 2, mpi.i64, call.comm.comm)); !e.empty())
-    return e;
+  const ProcessGroup& whole = *call.group;
   // The same on all ranks: so is what is found here.
-  std::vector<std::int64_t> known = all;
-  known.push_back(number);
   if (const auto found = world.splits().find(known); found != world.splits().end()) {
     result = found->second;
-    return {};
+    return nullptr;
   }
   std::vector<std::size_t> members;
-  for (std::size_t r = 0; r < size; ++r)
-    if (all[2 * r] == colour) members.push_back(r);
-  std::ranges::stable_sort(members, {}, [&](std::size_t r) { return all[2 * r + 1]; });
+  for (std::size_t r = 0; r < static_cast<std::size_t>(whole.size); ++r)
+    if (known[2 * r] == colour) members.push_back(r);
+  std::ranges::stable_sort(members, {}, [&](std::size_t r) { return known[2 * r + 1]; });
   ProcessGroup part;
   part.size = static_cast<int>(members.size());
   for (std::size_t i = 0; i < members.size(); ++i) {
-    part.world.push_back(call.comm.world[members[i]]);
-    if (static_cast<int>(members[i]) == call.comm.rank) part.rank = static_cast<int>(i);
+    part.world.push_back(whole.world[members[i]]);
+    if (static_cast<int>(members[i]) == whole.rank) part.rank = static_cast<int>(i);
   }
+  part.id = (whole.id * 0x9e3779b97f4a7c15U ^ whole.log.count) * 0xff51afd7ed558ccdU + members[0];
+  part.messages.to.resize(members.size());
+  part.messages.from.resize(members.size());
   // MPI's colours are small: the first rank of each part represents it.
   const int first = static_cast<int>(*std::ranges::min_element(members));
-  if (std::string e = call.checked(mpi.comm_split(call.comm.comm, first, part.rank, &part.comm)); !e.empty()) return e;
+  int code = mpi.comm_split(whole.comm, first, part.rank, &part.comm);
+  if (code == 0) code = mpi.comm_dup(part.comm, &part.side);
+  if (code != 0) return kept(world.fail(call.op, world.error(call.op, code)));
   mpi.comm_set_errhandler(part.comm, mpi.errors_return);
+  mpi.comm_set_errhandler(part.side, mpi.errors_return);
   result = world.splits()[known] = world.add(std::move(part));
-  return {};
+  return nullptr;
+}
+
+const char* split_ranks(const Call& call, std::int64_t colour, std::int64_t key, std::int64_t number, std::int64_t& result) {
+  if (call.alone()) return nullptr;
+  if (const char* const failure = meet(call)) return failure;
+  // All ranks are here, and none of them fails before it has its part.
+  std::vector<std::int64_t> all(2 * static_cast<std::size_t>(call.group->size));
+  const std::int64_t own[2] = {colour, key};
+  if (const int code = call.mpi().allgather(own, 2, call.mpi().i64, all.data(), 2, call.mpi().i64, call.group->comm))
+    return kept(call.world->fail(call.op, call.world->error(call.op, code)));
+  all.push_back(number);
+  return make_group(call, std::move(all), colour, result);
 }
 
 /// Factors of n, largest first, go to the smallest of the dimensions that are free.
-std::string choose(const Call& call, std::int64_t count, std::int64_t* dims) {
+const char* choose(const Call& call, std::int64_t count, std::int64_t* dims) {
   std::int64_t given = 1;
   std::vector<std::size_t> free;
   for (std::int64_t d = 0; d < count; ++d) {
@@ -208,7 +234,7 @@ std::string choose(const Call& call, std::int64_t count, std::int64_t* dims) {
     if (dims[d] == 0) free.push_back(static_cast<std::size_t>(d));
     if (dims[d] > 0) given *= dims[d];
   }
-  const std::int64_t size = call.comm.size;
+  const std::int64_t size = call.group->size;
   if (size % given != 0 || (free.empty() && size != given))
     return call.fail("expected a grid of " + std::to_string(size) + " ranks, got sizes of product " + std::to_string(given));
   std::vector<std::int64_t> factors;
@@ -219,7 +245,7 @@ std::string choose(const Call& call, std::int64_t count, std::int64_t* dims) {
   for (auto f = factors.rbegin(); f != factors.rend(); ++f) *std::ranges::min_element(chosen) *= *f;
   std::ranges::sort(chosen, std::greater<>());
   for (std::size_t i = 0; i < free.size(); ++i) dims[free[i]] = chosen[i];
-  return {};
+  return nullptr;
 }
 
 }  // namespace
@@ -231,7 +257,7 @@ using namespace lantern::distributed;
 #define EXCHANGE(T, S, K)                                                                                          \
   void distributed_exchange_##S(const char* place, int64_t comm, int32_t operation, int32_t reduction, int64_t a,  \
                                 int64_t b, int64_t n, const T* x, T* y) {                                          \
-    end_if(exchange_failure(Kind::K, place, comm, operation, reduction, a, b, n, x, y));                           \
+    end_if(exchange(Kind::K, place, comm, operation, reduction, a, b, n, x, y));                           \
   }
 extern "C" {
 EXCHANGE(double, f64, f64)
@@ -242,28 +268,39 @@ EXCHANGE(bool, bool, boolean)
 
 void distributed_prefer(const char* engine) { World::prefer(engine); }
 int64_t distributed_rank(const char* place, int64_t comm) {
-  int64_t result = 0;
-  const char* const failure = run(place, comm, operation_rank, [&](Call& call) { return result = call.comm.rank, std::string(); });
-  return end_if(failure), result;
+  const Call call = call_of(place, comm, operation_rank);
+  end_if(call.failure);
+  return call.group->rank;
 }
 int64_t distributed_size(const char* place, int64_t comm) {
-  int64_t result = 0;
-  const char* const failure = run(place, comm, operation_size, [&](Call& call) { return result = call.comm.size, std::string(); });
-  return end_if(failure), result;
+  const Call call = call_of(place, comm, operation_size);
+  end_if(call.failure);
+  return call.group->size;
 }
 int64_t distributed_barrier(const char* place, int64_t comm) {
-  const char* const failure =
-      run(place, comm, operation_barrier, [](Call& call) { return call.world.alone() ? std::string() : agree(call); });
-  return end_if(failure), 0;
+  const Call call = call_of(place, comm, operation_barrier);
+  end_if(call.failure != nullptr ? call.failure : meet(call));
+  return 0;
+}
+int64_t distributed_end(const char* place) {
+  World* const world = World::known();
+  if (world == nullptr || world->alone() || !checks() || !world->ready({"", ""}).empty()) return 0;
+  for (std::size_t i = 0; i < world->communicators().size(); ++i) {
+    ProcessGroup& group = *world->communicators()[i];
+    if (group.log.count == group.log.compared) continue;
+    group.log.add(Entry::of(operation_end, 0, 0, -1, 0, place));
+    end_if(compare(*world, group));
+  }
+  return 0;
 }
 int64_t distributed_split(const char* place, int64_t comm, int64_t colour, int64_t key) {
   int64_t result = 0;
-  const char* const failure =
-      run(place, comm, operation_split, [&](Call& call) { return split_ranks(call, colour, key, comm, result); });
-  return end_if(failure), result;
+  const Call call = call_of(place, comm, operation_split);
+  end_if(call.failure != nullptr ? call.failure : split_ranks(call, colour, key, comm, result));
+  return result;
 }
 void distributed_dims(const char* place, int64_t comm, int64_t count, int64_t* dims) {
-  const char* const failure = run(place, comm, operation_grid, [&](Call& call) { return choose(call, count, dims); });
-  end_if(failure);
+  const Call call = call_of(place, comm, operation_grid);
+  end_if(call.failure != nullptr ? call.failure : choose(call, count, dims));
 }
 }

@@ -19,9 +19,9 @@ extern "C" {
 
 enum {
   distributed_all_reduce,
-  distributed_reduce,          /* a: the root; elsewhere y stays as it is */
+  distributed_reduce,          /* a: the root; elsewhere y becomes zeros */
   distributed_broadcast,       /* a: the root */
-  distributed_gather,          /* a: the root; y: size x n, elsewhere as it is */
+  distributed_gather,          /* a: the root; y: size x n, elsewhere zeros */
   distributed_all_gather,      /* y: size x n */
   distributed_scatter,         /* a: the root; x: size x n */
   distributed_reduce_scatter,  /* x: size x n */
@@ -30,7 +30,7 @@ enum {
   distributed_exclusive_scan,  /* over ranks before this one; of none the identity of the reduction */
   distributed_reverse_scan,    /* over ranks from this one on */
   distributed_reverse_exclusive_scan,
-  distributed_send_receive,    /* x goes to rank a, y comes from rank b; -1: to, or from, no rank; y is then as it is */
+  distributed_send_receive,    /* x goes to rank a, y comes from rank b; -1: to, or from, no rank; y is then zeros */
 };
 
 enum {
@@ -40,7 +40,7 @@ enum {
   distributed_max,
 };
 
-/* n elements, or size x n where it is said above, of x; y has the result. */
+/* n elements, or size x n where it is said above, of x; all of y is written. */
 #define DISTRIBUTED_EXCHANGE(T, S)                                                                            \
   void distributed_exchange_##S(const char* place, int64_t comm, int32_t operation, int32_t reduction, int64_t a, \
                                 int64_t b, int64_t n, const T* x, T* y)
@@ -85,6 +85,9 @@ int64_t distributed_size(const char* place, int64_t comm);
 void distributed_prefer(const char* engine);
 /* Returns 0 when all ranks of the communicator have called it. */
 int64_t distributed_barrier(const char* place, int64_t comm);
+/* A compiled function ends: returns 0 when all ranks are known to have called the same operations until here, on each of
+ * the communicators that were used. */
+int64_t distributed_end(const char* place);
 /* The communicator of the ranks that give the same colour, in the order of their keys, then of their ranks. */
 int64_t distributed_split(const char* place, int64_t comm, int64_t colour, int64_t key);
 /* dims, of which those that are 0 are chosen so that their product is the size, as near to each other as can be. */

@@ -18,7 +18,9 @@ const Mpi* load_mpi(std::string& why) {
   }
   static Mpi mpi;
   const auto find = [&](auto& to, const char* name) {
-    void* const address = dlsym(library, name);
+    // A program that is linked with MPI has its own copies of the library's data, and the library uses those.
+    void* address = dlsym(RTLD_DEFAULT, name);
+    if (address == nullptr) address = dlsym(library, name);
     if (address == nullptr && why.empty()) why = std::string(file) + " has no '" + name + "': it is not Open MPI 4";
     to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(address);
   };
@@ -37,6 +39,8 @@ const Mpi* load_mpi(std::string& why) {
   find(mpi.isend, "MPI_Isend");
   find(mpi.irecv, "MPI_Irecv");
   find(mpi.test, "MPI_Test");
+  find(mpi.wait, "MPI_Wait");
+  find(mpi.sendrecv, "MPI_Sendrecv");
   find(mpi.iprobe, "MPI_Iprobe");
   find(mpi.recv, "MPI_Recv");
   find(mpi.allreduce, "MPI_Allreduce");
@@ -57,17 +61,23 @@ const Mpi* load_mpi(std::string& why) {
   find(mpi.ialltoall, "MPI_Ialltoall");
   find(mpi.scan, "MPI_Scan");
   find(mpi.exscan, "MPI_Exscan");
+  find(mpi.progress_register, "opal_progress_register_lp");
+  find(mpi.progress_unregister, "opal_progress_unregister");
   find(mpi.world, "ompi_mpi_comm_world");
   find(mpi.errors_return, "ompi_mpi_errors_return");
   find(mpi.byte, "ompi_mpi_byte");
   find(mpi.f64, "ompi_mpi_double");
-  find(mpi.f32, "ompi_mpi_float");
   find(mpi.i64, "ompi_mpi_int64_t");
-  find(mpi.i32, "ompi_mpi_int32_t");
-  find(mpi.boolean, "ompi_mpi_c_bool");
+  find(mpi.types[0], "ompi_mpi_double");
+  find(mpi.types[1], "ompi_mpi_float");
+  find(mpi.types[2], "ompi_mpi_int64_t");
+  find(mpi.types[3], "ompi_mpi_int32_t");
+  find(mpi.types[4], "ompi_mpi_c_bool");
+  find(mpi.ops[0], "ompi_mpi_op_sum");
+  find(mpi.ops[1], "ompi_mpi_op_prod");
+  find(mpi.ops[2], "ompi_mpi_op_min");
+  find(mpi.ops[3], "ompi_mpi_op_max");
   find(mpi.op_sum, "ompi_mpi_op_sum");
-  find(mpi.op_product, "ompi_mpi_op_prod");
-  find(mpi.op_min, "ompi_mpi_op_min");
   find(mpi.op_max, "ompi_mpi_op_max");
   find(mpi.op_and, "ompi_mpi_op_land");
   find(mpi.op_or, "ompi_mpi_op_lor");

@@ -17,7 +17,7 @@ struct MpiStatus {
 };
 
 struct Mpi {
-  static constexpr int funneled = 1, any = -1;
+  static constexpr int funneled = 1, serialized = 2, any = -1, no_rank = -2, truncated = 15;
   static constexpr int longest_error = 256;
 
   int (*initialized)(int*);
@@ -35,6 +35,8 @@ struct Mpi {
   int (*isend)(const void*, int, MpiType, int, int, MpiComm, MpiRequest*);
   int (*irecv)(void*, int, MpiType, int, int, MpiComm, MpiRequest*);
   int (*test)(MpiRequest*, int*, MpiStatus*);
+  int (*wait)(MpiRequest*, MpiStatus*);
+  int (*sendrecv)(const void*, int, MpiType, int, int, void*, int, MpiType, int, int, MpiComm, MpiStatus*);
   int (*iprobe)(int, int, MpiComm, int*, MpiStatus*);
   int (*recv)(void*, int, MpiType, int, int, MpiComm, MpiStatus*);
   int (*allreduce)(const void*, void*, int, MpiType, MpiOp, MpiComm);
@@ -55,11 +57,16 @@ struct Mpi {
   int (*ialltoall)(const void*, int, MpiType, void*, int, MpiType, MpiComm, MpiRequest*);
   int (*scan)(const void*, void*, int, MpiType, MpiOp, MpiComm);
   int (*exscan)(const void*, void*, int, MpiType, MpiOp, MpiComm);
+  /// Open MPI's own: a function that it calls now and then while it waits.
+  int (*progress_register)(int (*)());
+  int (*progress_unregister)(int (*)());
 
   MpiComm world;
   void* errors_return;
-  MpiType byte, f64, f32, i64, i32, boolean;
-  MpiOp op_sum, op_product, op_min, op_max, op_and, op_or;
+  MpiType byte, f64, i64;
+  MpiType types[5];  ///< by Kind
+  MpiOp ops[4];      ///< by the number of a reduction
+  MpiOp op_sum, op_max, op_and, op_or;
 };
 
 /// Loads the library; null, and why, where it cannot be had. LANTERN_MPI names another file than libmpi.so.40.

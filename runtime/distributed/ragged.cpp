@@ -1,6 +1,8 @@
 // Rows that ranks send to each other, as many as each pair of them likes.
+#include <algorithm>
+#include <cstring>
 #include <limits>
-#include <numeric>
+#include <vector>
 
 #include "call.hpp"
 
@@ -9,10 +11,10 @@ namespace lantern::distributed {
 namespace {
 
 /// Receives into `receive` how many rows each rank sends to this one.
-std::string exchange_counts(Call& call, std::int64_t ranks, std::int64_t rows, const std::int64_t* send,
+const char* exchange_counts(const Call& call, std::int64_t ranks, std::int64_t rows, const std::int64_t* send,
                             std::int64_t* receive) {
-  if (ranks != call.comm.size)
-    return call.fail("expected a count of rows for each rank: " + std::to_string(call.comm.size) + " of them, got " +
+  if (ranks != call.group->size)
+    return call.fail("expected a count of rows for each rank: " + std::to_string(call.group->size) + " of them, got " +
                      std::to_string(ranks));
   std::int64_t sum = 0;
   for (std::int64_t r = 0; r < ranks; ++r) {
@@ -22,20 +24,23 @@ std::string exchange_counts(Call& call, std::int64_t ranks, std::int64_t rows, c
   }
   if (sum != rows)
     return call.fail("expected counts whose sum is the " + std::to_string(rows) + " rows, got " + std::to_string(sum));
-  if (call.world.alone()) {
+  if (call.alone()) {
     receive[0] = send[0];
-    return {};
+    return nullptr;
   }
-  if (std::string e = agree(call); !e.empty()) return e;
-  const Mpi& mpi = call.world.mpi();
-  return call.checked(mpi.alltoall(send, 1, mpi.i64, receive, 1, mpi.i64, call.comm.comm));
+  const Mpi& mpi = call.mpi();
+  call.begin(Entry::of(operation_ragged, 0, static_cast<std::int64_t>(Kind::i64), -1, 1, call.op.place));
+  const char* const failure = call.end(mpi.alltoall(send, 1, mpi.i64, receive, 1, mpi.i64, call.group->comm));
+  // They become sizes of memory.
+  return failure != nullptr || !checks() ? failure : compare(*call.world, *call.group);
 }
 
 /// Numbers of elements, and where each rank's begin.
 struct Parts {
   std::vector<int> counts, begins;
   std::int64_t all = 0;
-  Parts(int ranks, const std::int64_t* rows, std::int64_t row) {
+  void assign(int ranks, const std::int64_t* rows, std::int64_t row) {
+    counts.clear(), begins.clear(), all = 0;
     for (int r = 0; r < ranks; ++r) {
       counts.push_back(static_cast<int>(rows[r] * row));
       begins.push_back(static_cast<int>(all));
@@ -44,29 +49,28 @@ struct Parts {
   }
 };
 
-std::string exchange_rows(Call& call, const std::int64_t* send, const std::int64_t* receive, const void* x, void* y) {
-  const Kind kind = static_cast<Kind>(call.request.kind);
-  const Parts out(call.comm.size, send, call.request.n), in(call.comm.size, receive, call.request.n);
-  if (std::max(out.all, in.all) > std::numeric_limits<int>::max())
-    return call.fail("expected fewer than 2^31 elements on a rank, got " + std::to_string(std::max(out.all, in.all)));
-  if (call.world.alone()) {
-    std::memcpy(y, x, static_cast<std::size_t>(out.all) * size_of(kind));
-    return {};
-  }
-  if (std::string e = agree(call); !e.empty()) return e;
-  const Mpi& mpi = call.world.mpi();
-  const MpiType type = type_of(mpi, kind);
-  return call.checked(mpi.alltoallv(x, out.counts.data(), out.begins.data(), type, y, in.counts.data(),
-                                    in.begins.data(), type, call.comm.comm));
+const char* too_many(const Call& call, std::int64_t n) {
+  return call.fail("expected fewer than 2^31 elements on a rank, got " + std::to_string(n));
 }
 
-const char* rows_failure(Kind kind, const char* place, std::int64_t comm, std::int64_t row, const std::int64_t* send,
-                         const std::int64_t* receive, const void* x, void* y) {
-  return run(place, comm, operation_ragged, [&](Call& call) {
-    call.request.kind = static_cast<std::int64_t>(kind);
-    call.request.n = row;
-    return exchange_rows(call, send, receive, x, y);
-  });
+const char* exchange_rows(Kind kind, const char* place, std::int64_t comm, std::int64_t row, const std::int64_t* send,
+                          const std::int64_t* receive, const void* x, void* y) {
+  const Call call = call_of(place, comm, operation_ragged);
+  if (call.failure != nullptr) return call.failure;
+  // In memory that stays: a failure jumps over this frame.
+  static Parts out, in;
+  out.assign(call.group->size, send, row);
+  in.assign(call.group->size, receive, row);
+  if (std::max(out.all, in.all) > std::numeric_limits<int>::max()) return too_many(call, std::max(out.all, in.all));
+  if (call.alone()) {
+    std::memcpy(y, x, static_cast<std::size_t>(out.all) * size_of(kind));
+    return nullptr;
+  }
+  const Mpi& mpi = call.mpi();
+  const MpiType type = type_of(mpi, kind);
+  call.begin(Entry::of(operation_ragged, 0, static_cast<std::int64_t>(kind), -1, row, place));
+  return call.end(mpi.alltoallv(x, out.counts.data(), out.begins.data(), type, y, in.counts.data(), in.begins.data(), type,
+                                call.group->comm));
 }
 
 }  // namespace
@@ -78,17 +82,13 @@ using namespace lantern::distributed;
 #define RAGGED(T, S, K)                                                                                            \
   void distributed_ragged_##S(const char* place, int64_t comm, int64_t row, const int64_t* send,                   \
                               const int64_t* receive, const T* x, T* y) {                                          \
-    end_if(rows_failure(Kind::K, place, comm, row, send, receive, x, y));                                          \
+    end_if(exchange_rows(Kind::K, place, comm, row, send, receive, x, y));                                          \
   }
 extern "C" {
 void distributed_counts(const char* place, int64_t comm, int64_t ranks, int64_t rows, const int64_t* send,
                         int64_t* receive) {
-  const char* const failure = run(place, comm, operation_ragged, [&](Call& call) {
-    call.request.kind = static_cast<std::int64_t>(Kind::i64);
-    call.request.n = 1;
-    return exchange_counts(call, ranks, rows, send, receive);
-  });
-  end_if(failure);
+  const Call call = call_of(place, comm, operation_ragged);
+  end_if(call.failure != nullptr ? call.failure : exchange_counts(call, ranks, rows, send, receive));
 }
 RAGGED(double, f64, f64)
 RAGGED(float, f32, f32)

@@ -1,12 +1,17 @@
 // Starting, waiting, failing and ending together.
 #include "world.hpp"
 
+#include <time.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <unistd.h>
+
+#include "agreement.hpp"
+#include "call.hpp"
 
 namespace lantern::distributed {
 
@@ -17,7 +22,7 @@ constexpr int notice_tag = 1;
 /// How long the others have to say why they end, in seconds.
 constexpr double last_words = 5;
 
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double elapsed(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 template <std::size_t n>
 void put(std::array<char, n>& to, const std::string& text) {
@@ -26,7 +31,6 @@ void put(std::array<char, n>& to, const std::string& text) {
   to[size] = '\0';
 }
 
-World* the_world = nullptr;
 const char* preferred = "";  // before any constructor runs
 std::terminate_handler terminate_before = nullptr;
 
@@ -46,7 +50,18 @@ std::string message_now() {
   }
 }
 
+/// To a few milliseconds, for next to nothing.
+double coarse_now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 }  // namespace
+
+World* World::the_world = nullptr;
+
+double World::seconds_now() { return coarse_now(); }
 
 std::string Operation::text() const { return std::string(name) + (*place ? std::string(" at ") + place : ""); }
 
@@ -68,7 +83,8 @@ std::string World::start() {
   const bool launched = *setting("OMPI_COMM_WORLD_SIZE") != '\0' || *setting("PMIX_RANK") != '\0';
   if (engine != "" && engine != "single" && engine != "mpi")
     return "LANTERN_DISTRIBUTED: expected single or mpi, got '" + engine + "'";
-  thread_ = std::this_thread::get_id();
+  thread_ = &here;
+  ready_ = longest_delay() <= 0;
   auto* const all = new ProcessGroup;
   communicators_.push_back(all);
   all->world = {0};
@@ -85,12 +101,15 @@ std::string World::start() {
   } else {
     mpi_->init_thread(nullptr, nullptr, Mpi::funneled, &level);
     own_ = true;
+    mpi_->comm_set_errhandler(mpi_->world, mpi_->errors_return);  // of operations in two halves Open MPI asks this one
   }
   if (level < Mpi::funneled) return "MPI was started without MPI_THREAD_FUNNELED, which generated code needs";
   if (*setting("LANTERN_DISTRIBUTED_PATIENCE") != '\0') patience_ = std::atof(setting("LANTERN_DISTRIBUTED_PATIENCE"));
   mpi_->comm_dup(mpi_->world, &all->comm);
+  mpi_->comm_dup(mpi_->world, &all->side);
   mpi_->comm_dup(mpi_->world, &notices_);
   mpi_->comm_set_errhandler(all->comm, mpi_->errors_return);
+  mpi_->comm_set_errhandler(all->side, mpi_->errors_return);
   mpi_->comm_set_errhandler(notices_, mpi_->errors_return);
   mpi_->comm_rank(all->comm, &rank_);
   mpi_->comm_size(all->comm, &size_);
@@ -98,21 +117,17 @@ std::string World::start() {
   all->size = size_;
   all->world.resize(static_cast<std::size_t>(size_));
   for (int r = 0; r < size_; ++r) all->world[static_cast<std::size_t>(r)] = r;
-  // Whoever gives its core away for a message of a microsecond may have it back milliseconds later.
-  const char* const local = setting("OMPI_COMM_WORLD_LOCAL_SIZE");
-  const auto here = static_cast<unsigned>(*local != '\0' ? std::atoi(local) : size_);
-  constexpr std::uint64_t patient = 1U << 14U, hurried = 256;
-  spins_ = here <= std::thread::hardware_concurrency() ? patient : hurried;
+  all->id = 1;
+  all->messages.to.resize(all->world.size());
+  all->messages.from.resize(all->world.size());
+  several_threads_ = level >= Mpi::serialized;
   others_.resize(static_cast<std::size_t>(size_));
   over_.resize(static_cast<std::size_t>(size_));
+  completed_.resize(static_cast<std::size_t>(size_));
+  mpi_->progress_register(while_waiting);
   ::on_exit(on_exit, this);
   terminate_before = std::set_terminate(on_terminate);
   return {};
-}
-
-ProcessGroup* World::communicator(std::int64_t number) {
-  const bool known = number >= 0 && number < static_cast<std::int64_t>(communicators_.size());
-  return known ? communicators_[static_cast<std::size_t>(number)] : nullptr;
 }
 
 std::int64_t World::add(ProcessGroup c) {
@@ -124,8 +139,8 @@ std::string World::head(const Operation& op) const {
   return std::string(op.place) + (*op.place ? ": error: " : "") + "distributed::" + op.name + ": ";
 }
 
-std::string World::ready(const Operation& op) {
-  if (std::this_thread::get_id() != thread_)
+std::string World::ready(const Operation& op) const {
+  if (!is_own_thread())
     return head(op) + "called from another thread than the first one of this process that communicated";
   if (failed_) return head(op) + "an operation has failed before; ranks that have failed cannot go on communicating";
   return {};
@@ -140,6 +155,12 @@ std::string World::error(const Operation& op, int code) const {
 
 // ---- notices
 
+void World::send_aside(const std::vector<char>& bytes, int to, int tag, MpiComm comm) {
+  sent_.push_back({bytes, {nullptr}});
+  Sent& sent = sent_.back();
+  mpi_->isend(sent.bytes.data(), static_cast<int>(sent.bytes.size()), mpi_->byte, to, tag, comm, &sent.requests[0]);
+}
+
 void World::tell_others(const Notice& notice) {
   while (!sent_.empty()) {
     bool done = true;
@@ -151,12 +172,20 @@ void World::tell_others(const Notice& notice) {
     if (!done) break;
     sent_.pop_front();
   }
-  sent_.push_back({notice, {}});
+  std::vector<char> bytes(sizeof(Notice) + communicators_.size() * sizeof(Completed));
+  std::memcpy(bytes.data(), &notice, sizeof(Notice));
+  for (std::size_t i = 0; i < communicators_.size(); ++i) {
+    const ProcessGroup& g = *communicators_[i];
+    const bool inside = current_.group == &g && current_.number > 0;
+    const Completed c{g.id, g.log.steps - std::min(g.log.steps, g.log.unfinished + (inside ? 1 : 0))};
+    std::memcpy(bytes.data() + sizeof(Notice) + i * sizeof(Completed), &c, sizeof c);
+  }
+  sent_.push_back({std::move(bytes), {}});
   Sent& sent = sent_.back();
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     MpiRequest request = nullptr;
-    if (mpi_->isend(&sent.notice, sizeof(Notice), mpi_->byte, r, notice_tag, notices_, &request) == 0)
+    if (mpi_->isend(sent.bytes.data(), static_cast<int>(sent.bytes.size()), mpi_->byte, r, notice_tag, notices_, &request) == 0)
       sent.requests.push_back(request);
   }
 }
@@ -175,26 +204,58 @@ void World::tell(Notice::Kind kind, const Operation& op, const std::string& mess
 /// Whether there was anything new.
 bool World::listen() {
   bool any = false;
-  while (true) {
+  std::vector<char> bytes;
+  MpiStatus status{};
+  const auto next = [&](MpiComm comm) {
     int there = 0;
-    MpiStatus status{};
-    if (mpi_->iprobe(Mpi::any, notice_tag, notices_, &there, &status) != 0 || there == 0) return any;
-    Notice& n = others_[static_cast<std::size_t>(status.source)];
-    const Notice before = n;
-    mpi_->recv(&n, sizeof(Notice), mpi_->byte, status.source, notice_tag, notices_, &status);
-    if (n.kind == Notice::ended) over_[static_cast<std::size_t>(status.source)] = true;
-    if (before.kind == Notice::failed) n = before;  // why it ended
-    any = true;
+    if (mpi_->iprobe(Mpi::any, Mpi::any, comm, &there, &status) != 0 || there == 0) return false;
+    bytes.resize(status.count);
+    mpi_->recv(bytes.data(), static_cast<int>(bytes.size()), mpi_->byte, status.source, status.tag, comm, &status);
+    return any = true;
+  };
+  while (next(notices_)) {
+    const auto from = static_cast<std::size_t>(status.source);
+    Notice n;
+    std::memcpy(&n, bytes.data(), sizeof n);
+    completed_[from].resize((bytes.size() - sizeof n) / sizeof(Completed));
+    std::memcpy(completed_[from].data(), bytes.data() + sizeof n, completed_[from].size() * sizeof(Completed));
+    if (n.kind == Notice::ended) over_[from] = true;
+    if (others_[from].kind != Notice::failed) others_[from] = n;  // why it ended
   }
+  for (ProcessGroup* const group : communicators_)
+    while (next(group->side)) take_aside(*this, *group, status.source, status.tag, bytes);
+  return any;
 }
 
-/// What one of the ranks has said that takes part in nothing more; null while all may. One that has failed by itself,
-/// or ended, is what the others have failed for.
-const Notice* World::gone(const std::vector<int>& ranks) const {
-  for (const int r : ranks) {
-    const Notice& n = others_[static_cast<std::size_t>(r)];
-    if (r != rank_ && (n.kind == Notice::failed || n.kind == Notice::ended)) return &n;
+bool World::is_over(int rank) const {
+  const Notice::Kind kind = others_[static_cast<std::size_t>(rank)].kind;
+  return rank != rank_ && (kind == Notice::failed || kind == Notice::ended);
+}
+
+bool World::all_over() const {
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_ && !is_over(r)) return false;
+  return true;
+}
+
+/// Whether this rank waits for one that takes part in nothing more: it may have done its part before.
+bool World::missing(int rank) const {
+  if (!is_over(rank)) return false;
+  for (const Completed& c : completed_[static_cast<std::size_t>(rank)])
+    if (c.group == current_.group->id && current_.number > 0) return c.operations < current_.number;
+  return true;
+}
+
+/// What one of the ranks has said that this one waits for, and that takes part in nothing more; null while all may. One
+/// that has failed by itself, or ended, is what the others have failed for.
+const Notice* World::gone() const {
+  if (current_.number == 0) {
+    for (const int r : current_.peers)
+      if (r >= 0 && is_over(r)) return &others_[static_cast<std::size_t>(r)];
+    return nullptr;
   }
+  for (const int r : current_.group->world)
+    if (missing(r)) return &others_[static_cast<std::size_t>(r)];
   return nullptr;
 }
 
@@ -220,59 +281,105 @@ std::string World::waiting_list(const Operation& op) const {
 
 // ---- waiting
 
-std::string World::wait(MpiRequest& request, const Operation& op, const std::vector<int>& of) {
-  const Clock::time_point start = Clock::now();
-  Clock::time_point heard = start;
-  bool told = false;
-  constexpr std::uint64_t listening = 256;
-  for (std::uint64_t turn = 0;; ++turn) {
-    int done = 0;
-    if (const int code = mpi_->test(&request, &done, nullptr)) return fail(op, error(op, code));
-    if (done != 0) break;
-    if (turn < spins_) continue;
-    std::this_thread::yield();
-    if (turn % listening != 0) continue;
-    if (listen()) heard = Clock::now();
-    // What was sent before the end may still be on its way.
-    const double quiet = since(std::max(heard, start));
-    if (quiet > patience_ / 4)
-      if (const Notice* const why = gone(of)) return fail(op, *why);
-    if (!told && since(start) > patience_) {
-      tell(Notice::waits, op, "");
-      told = true;
-      heard = Clock::now();
-    } else if (told && quiet > patience_ && all_wait()) {
-      if (const Notice* const why = gone(communicators_[0]->world); why != nullptr && why->kind == Notice::failed)
-        return fail(op, *why);  // found by another rank first
-      Notice deadlock;
-      put(deadlock.message, "all ranks wait for each other: " + waiting_list(op));
-      return fail(op, deadlock);
-    }
+/// Of the engine: in the middle of an operation, between two looks at its connections.
+int World::while_waiting() {
+  World& world = *the_world;
+  if (world.current_.group == nullptr || world.looking_ || world.failed_ || !world.is_own_thread()) return 0;
+  const double now = coarse_now();
+  if (world.watched_ != world.turn_) {
+    world.watched_ = world.turn_;
+    world.since_ = world.heard_ = world.looked_ = now;
+    world.suspected_ = false;
+    return 0;
   }
-  if (told) tell(Notice::computes, op, "");
+  if (now == world.looked_) return 0;
+  world.looked_ = now;
+  const char* const failure = world.look();
+  if (failure != nullptr) {
+    world.current_.group = nullptr;
+    end_if(failure);
+  }
+  return 0;
+}
+
+const char* World::look() {
+  looking_ = true;
+  const char* const failure = kept(why_not());
+  looking_ = false;
+  return failure;
+}
+
+std::string World::why_not() {
+  const double now = coarse_now();
+  if (watched_ != turn_) {
+    watched_ = turn_;
+    since_ = heard_ = now;
+    suspected_ = false;
+  }
+  if (listen()) heard_ = now;
+  const Operation op = current_.op;
+  const double quiet = now - heard_;
+  const bool enough = quiet > patience_ / 4;
+  for (const ProcessGroup* const group : communicators_)
+    if (const std::string e = differences(*this, *group, enough); !e.empty()) return fail_together(op, e);
+  // What was sent before the end may still be on its way.
+  if (enough)
+    if (const Notice* const why = gone()) return fail(op, *why);
+  if (!suspected_ && checks() && current_.number > 0 && now - since_ > patience_ / 4) {
+    suspected_ = true;
+    send_log(*this, *current_.group);
+  }
+  if (!told_ && now - since_ > patience_) {
+    tell(Notice::waits, op, "");
+    told_ = true;
+    heard_ = now;
+  } else if (told_ && quiet > patience_ && all_wait()) {
+    for (int r = 0; r < size_; ++r)  // found by another rank first
+      if (r != rank_ && others_[static_cast<std::size_t>(r)].kind == Notice::failed)
+        return fail(op, others_[static_cast<std::size_t>(r)]);
+    return fail_together(op, "all ranks wait for each other: " + waiting_list(op));
+  }
   return {};
 }
 
-std::string World::finish(MpiRequest& request, const Operation& op) {
-  while (true) {
-    int done = 0;
-    if (const int code = mpi_->test(&request, &done, nullptr)) return fail(op, error(op, code));
-    if (done != 0) return {};
+void World::no_longer_waits() {
+  told_ = false;
+  tell(Notice::computes, current_.op, "");
+}
+
+/// Others may send what belongs to the operation that this rank leaves, to memory that the program uses for something else
+/// then. So a rank leaves when all have failed, or waits for so long that it may not call the engine again.
+void World::settle() {
+  if (current_.group == nullptr) return;
+  const double end = coarse_now() + last_words;
+  while (!all_over() && coarse_now() < end) {
+    listen();
     std::this_thread::yield();
   }
+  abandoned_ = several_threads_ || !all_over();
 }
 
 std::string World::fail(const Operation& op, const std::string& message) {
   failed_ = true;
+  ready_ = false;
   tell(Notice::failed, op, message);
+  settle();
   return message;
+}
+
+std::string World::fail_together(const Operation& op, const std::string& message) {
+  Notice all;
+  put(all.message, message);
+  return fail(op, all);
 }
 
 std::string World::fail(const Operation& op, const Notice& cause) {
   failed_ = true;
+  ready_ = false;
   Notice own = cause;
   own.kind = Notice::failed;
   tell_others(own);
+  settle();
   if (cause.cause < 0) return head(op) + cause.message.data();
   return head(op) + "rank " + std::to_string(rank_) + " waits for rank " + std::to_string(cause.cause) +
          ", which has " + (cause.cause_failed != 0 ? "failed: " : "ended") + cause.message.data();
@@ -283,7 +390,7 @@ std::string World::fail(const Operation& op, const Notice& cause) {
 /// Gives the others time to hear and to end themselves.
 void World::drain(double seconds) {
   const Clock::time_point start = Clock::now();
-  while (since(start) < seconds) {
+  while (!abandoned_ && elapsed(start) < seconds) {
     listen();
     bool all = true;
     for (int r = 0; r < size_; ++r) all &= r == rank_ || over_[static_cast<std::size_t>(r)];
@@ -292,18 +399,21 @@ void World::drain(double seconds) {
   }
   // mpirun drops what it has not yet read of the others' messages when the first process ends.
   std::fflush(nullptr);
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  std::this_thread::sleep_for(std::chrono::milliseconds(abandoned_ ? 2000 : 500));
 }
 
 void World::leave(int status) {
   int over = 0;
   mpi_->finalized(&over);
   if (over != 0) return;
-  tell(Notice::ended, {"", ""}, "");
+  looking_ = true;
+  current_.group = nullptr;
+  if (!abandoned_) tell(Notice::ended, {"", ""}, "");
   if (failed_ || status != 0) {
     drain(last_words);
     _exit(status);  // requests that are never completed would keep MPI_Finalize
   }
+  mpi_->progress_unregister(while_waiting);
   if (own_) mpi_->finalize();
 }
 
@@ -312,10 +422,12 @@ void World::on_exit(int status, void* world) { static_cast<World*>(world)->leave
 void World::on_terminate() {
   World* const world = the_world;
   if (world != nullptr) {
+    world->looking_ = true;
     const std::string what = message_now();
+    world->current_.group = nullptr;
     if (!world->failed_) world->tell(Notice::failed, {"", ""}, what);
     std::fprintf(stderr, "rank %d: %s\n", world->rank_, what.c_str());
-    world->tell(Notice::ended, {"", ""}, "");
+    if (!world->abandoned_) world->tell(Notice::ended, {"", ""}, "");
     world->drain(last_words);
     _exit(1);
   }

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "log.hpp"
 #include "mpi.hpp"
 
 namespace lantern::distributed {
@@ -24,12 +25,18 @@ struct Operation {
 /// The ranks of a communicator, as this process knows them.
 struct ProcessGroup {
   MpiComm comm = nullptr;      ///< null where the process is alone
+  MpiComm side = nullptr;      ///< the same ranks, for what they tell each other about `comm`
   MpiComm reversed = nullptr;  ///< the same ranks from last to first, once asked for
+  std::uint64_t id = 0;        ///< the same on all its ranks
   int rank = 0, size = 1;
   std::vector<int> world;  ///< the rank of each in the world
+  Log log;
+  Messages messages;
+  std::vector<RemoteLog> heard;  ///< on its first rank: the logs of all
 };
 
-/// What a rank tells the others of itself when it may matter to them. Sent as it lies in memory.
+/// What a rank tells the others of itself when it may matter to them. Sent as it lies in memory; how many operations it has
+/// completed on each of its communicators follows.
 struct Notice {
   enum Kind : std::int32_t { computes, waits, failed, ended };
   Kind kind = computes;
@@ -39,37 +46,84 @@ struct Notice {
   std::array<char, 192> place{};
   std::array<char, 512> message{};
 };
+struct Completed {
+  std::uint64_t group, operations;
+};
+
+/// The operation that this rank is in the middle of. Its callers own nothing: a failure jumps over their frames.
+struct Current {
+  Operation op{"", ""};
+  ProcessGroup* group = nullptr;  ///< null: none
+  std::uint64_t number = 0;       ///< in the log of the group; 0: a message between two ranks
+  int peers[2] = {-1, -1};        ///< of a message: the ranks of the world that it depends on
+};
 
 /// The process among the others. Functions give an empty text, or what went wrong.
 ///
-/// Every wait looks for notices of others. One that has lasted for a while is made known; where all ranks wait, and
-/// nothing comes for as long again, nothing will: each of them fails with the list of what all wait for.
+/// Operations are the engine's own, which wait inside of it. While they wait, the engine calls `while_waiting`. It looks
+/// for notices of others, and makes known what this rank waits for; where all ranks wait, and nothing comes for as long
+/// again, nothing will: each of them fails with the list of what all wait for.
 class World {
  public:
   /// Found by the first call. `why`: where the engine is not to be had.
   static World* get(std::string& why);
+  static World* known() { return the_world; }
   /// The engine where the environment names none.
   static void prefer(const char* engine);
 
   bool alone() const { return mpi_ == nullptr; }
   const Mpi& mpi() const { return *mpi_; }
   int rank() const { return rank_; }
-  ProcessGroup* communicator(std::int64_t number);
+  ProcessGroup* communicator(std::int64_t number) {
+    const bool known = number >= 0 && number < static_cast<std::int64_t>(communicators_.size());
+    return known ? communicators_[static_cast<std::size_t>(number)] : nullptr;
+  }
+  const std::vector<ProcessGroup*>& communicators() const { return communicators_; }
   std::int64_t add(ProcessGroup c);
   /// The communicators that splitting has given, by all colours and keys.
   std::map<std::vector<std::int64_t>, std::int64_t>& splits() { return splits_; }
 
-  /// Before an operation: empty if this rank may take part in one.
-  std::string ready(const Operation& op);
-  /// Completes the request, or says why it will not be completed. `of`: the ranks of the world that it depends on.
-  std::string wait(MpiRequest& request, const Operation& op, const std::vector<int>& of);
-  /// The same where all others take part for certain: nothing is told of it.
-  std::string finish(MpiRequest& request, const Operation& op);
+  /// Whether this thread may begin an operation, at once.
+  bool is_ready() const { return ready_ && is_own_thread(); }
+  bool is_own_thread() const { return &here == thread_; }
+  /// Empty then, or else why not.
+  std::string ready(const Operation& op) const;
+
+  /// What is done in between waits for other ranks. Nothing that owns memory may lie between the two.
+  void begin(const Current& what) {
+    current_ = what;
+    ++turn_;
+  }
+  void end() {
+    current_.group = nullptr;
+    if (told_) [[unlikely]] no_longer_waits();
+  }
+  /// The place of the operation begun last.
+  const Current& current() const { return current_; }
+
+  /// What the others have said since; null, or why this rank cannot go on with the operation that it waits in.
+  const char* look();
+  /// Waits until `there()` or until one of the ranks has failed, no longer than `seconds`: then null.
+  const char* look_until(double seconds, const auto& there) {
+    for (const double end = seconds_now() + seconds; seconds_now() < end && !there();) {
+      if (const char* const failure = look()) return failure;
+      std::this_thread::yield();
+    }
+    return nullptr;
+  }
+  static double seconds_now();
+  double patience() const { return patience_; }
+
   /// The message as this rank raises it; the other ranks get it too.
   std::string fail(const Operation& op, const std::string& message);
   /// For another rank, which has failed or ended: it is the one that others hear of.
   std::string fail(const Operation& op, const Notice& cause);
+  /// For all ranks together.
+  std::string fail_together(const Operation& op, const std::string& message);
   std::string error(const Operation& op, int code) const;
+
+  /// Sends bytes that are kept until they have gone.
+  void send_aside(const std::vector<char>& bytes, int to, int tag, MpiComm comm);
 
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -81,31 +135,49 @@ class World {
   std::string head(const Operation& op) const;
   void tell_others(const Notice& notice);
   bool listen();
-  const Notice* gone(const std::vector<int>& ranks) const;
+  bool missing(int rank) const;
+  const Notice* gone() const;
+  bool is_over(int rank) const;
+  bool all_over() const;
   bool all_wait() const;
   std::string waiting_list(const Operation& op) const;
+  std::string why_not();
+  void no_longer_waits();
+  void settle();
   void leave(int status);
   void drain(double seconds);
+  static int while_waiting();
   static void on_exit(int status, void* world);
   [[noreturn]] static void on_terminate();
 
+  static World* the_world;
   const Mpi* mpi_ = nullptr;
-  bool own_ = false;     ///< MPI was started here, and is ended here
-  bool failed_ = false;  ///< others may be in the middle of what failed: nothing more is begun
+  bool own_ = false;        ///< MPI was started here, and is ended here
+  bool failed_ = false;     ///< others may be in the middle of what failed: nothing more is begun
+  bool abandoned_ = false;  ///< the engine may still write what belonged to an operation that was left: it is not called again
+  bool several_threads_ = false;
   int rank_ = 0, size_ = 1;
   double patience_ = 1;
-  std::uint64_t spins_ = 0;  ///< how often a wait looks before it gives its core to others
   MpiComm notices_ = nullptr;
-  std::thread::id thread_;
+  inline static thread_local char here = 0;  ///< where it lies tells threads from each other
+  const char* thread_ = nullptr;
+  bool ready_ = false;  ///< has not failed, and need not be delayed
   std::vector<Notice> others_;  ///< the last of each rank, but that of a failure stays
   std::vector<bool> over_;      ///< which have ended
+  std::vector<std::vector<Completed>> completed_;
   struct Sent {
-    Notice notice;
+    std::vector<char> bytes;
     std::vector<MpiRequest> requests;
   };
   std::deque<Sent> sent_;
   std::vector<ProcessGroup*> communicators_;
   std::map<std::vector<std::int64_t>, std::int64_t> splits_;
+
+  Current current_;
+  std::uint64_t turn_ = 0;  ///< counts operations; `watched_` is the one that `since_` and what follows belong to
+  std::uint64_t watched_ = 0;
+  double since_ = 0, heard_ = 0, looked_ = 0;
+  bool told_ = false, suspected_ = false, looking_ = false;
 };
 
 }  // namespace lantern::distributed

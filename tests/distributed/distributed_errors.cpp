@@ -92,6 +92,10 @@ TEST_CASE("faults between processes") {
       return r + ": " + rows + r + " waits for rank 2, which has failed: " + wrong;
     };
     CHECK(said("counts", way) == Lines{other_waits(0), other_waits(1), "rank 2: " + wrong});
+    const std::string largest = line("ld::all_reduce(a, ld::Reduction::max)"),
+                      other_sum = agree + ", rank 2 calls all_reduce(max) of 3 double at " + largest;
+    CHECK(said("reductions", way) == Lines{"rank 0: " + head + other_sum, "rank 1: " + head + other_sum,
+                                           "rank 2: " + largest + ": error: distributed::all_reduce: " + other_sum});
     if (way == "eager") continue;
     CHECK(said("leaves", way) == Lines{waits(0) + "ended", waits(1) + "ended"});
     const std::string other = line("ld::broadcast(a, 0)"),

@@ -32,7 +32,8 @@ Measurement on_ranks(int ranks, bool quick) {
   const codegen::TemporaryDirectory directory;
   const std::filesystem::path file = directory.path() / "figures.json";
   // root: as in a container, where there is no other user.
-  std::vector<std::string> command{"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", std::to_string(ranks),
+  std::vector<std::string> command{"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", ranks > 2 ? "none" : "core",
+                                   "-n", std::to_string(ranks),
                                    BENCH_DISTRIBUTED, "--figures", file.string()};
   if (quick) command.emplace_back("--quick");
   if (ranks != 2) command.emplace_back("--steps");  // the model's messages are those of 2 ranks
@@ -61,6 +62,21 @@ struct Model {
   double weak(double ranks, double side) const { return a_cell * side * side + messages(ranks, side); }
 };
 
+/// What peers in Python need for the same operations, and for the same training, on 2 ranks: they print it.
+void peers(const std::string& python, bool quick) {
+  const std::string folder = LANTERN_SOURCE_DIR "/tools/bench/peers/";
+  const auto run = [&](const std::string& what, const std::vector<std::string>& command) {
+    const codegen::ProcessResult result = codegen::run_process(command);
+    fmt::print("{}\n{}\n", what, result.status == 0 ? result.out : "  left out:\n" + result.err);
+  };
+  std::vector<std::string> operations{"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "core", "-n", "2", python,
+                                      folder + "distributed_mpi.py"};
+  if (quick) operations.emplace_back("--quick");
+  run("2 ranks, microseconds of one operation: mpi4py, mpi4jax in a loop of a jitted function", operations);
+  run("MNIST CNN by torch.distributed (gloo), seconds of a step on one process and on 2",
+      {python, folder + "distributed_torch.py", "--rounds", quick ? "3" : "11"});
+}
+
 std::string beside(double seconds) { return seconds > 0 ? fmt::format("{:.4f}", 1e3 * seconds) : ""; }
 
 }  // namespace
@@ -68,10 +84,12 @@ std::string beside(double seconds) { return seconds > 0 ? fmt::format("{:.4f}", 
 int bench_distributed(int argc, char** argv) {
   int status = 0;
   const auto options = parse_options(
-      argc, argv, "Scaling of a heat equation on a grid of ranks: measured with mpirun, and by a model up to 4,096 ranks.", "", status);
+      argc, argv, "Scaling of a heat equation on a grid of ranks: measured with mpirun, and by a model up to 4,096 ranks.", "", status,
+      false, false, true);
   if (!options) return status;
   if (!codegen::find_program("mpirun")) return fmt::print("bench distributed: there is no mpirun here, nothing is measured\n"), 0;
   std::vector<Measurement> measured;
+  if (!options->python.empty()) peers(options->python, options->quick);
   for (const int ranks : {1, 2, 4, 8}) measured.push_back(on_ranks(ranks, options->quick));
   const double side = measured[0].side;
   const Model model{measured[1].latency, measured[1].seconds_a_byte, measured[0].strong / (side * side)};

@@ -1,4 +1,4 @@
-// Which loops write all of a tensor before anything reads it.
+// Which loops, and which calls, write all of a tensor before anything reads it.
 #include "lantern/compiler/passes/array/dead_fills.hpp"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/ir/external.hpp"
 
 namespace lantern::passes {
 
@@ -162,6 +163,20 @@ bool own_starts(const ir::Function& f, const std::vector<Op*>& loops) {
   return any;
 }
 
+/// Gives what is written whole memory without values, and each call its own: several would share one, and have copies.
+bool own_results(const ir::Function& f) {
+  std::vector<Op*> calls;
+  ir::walk(f.body, [&](Op* op) {
+    if (ir::writes_last(*op) && filled(op->operands.back())) calls.push_back(op);
+  });
+  for (Op* op : calls) {
+    ir::Builder b = ir::Builder::before(op);
+    b.loc = op->loc;
+    op->operands.back() = uninitialised_like(b, op->operands.back());
+  }
+  return !calls.empty();
+}
+
 }  // namespace
 
 void dead_fills(ir::Module& module) {
@@ -183,6 +198,7 @@ void dead_fills(ir::Module& module) {
         any = true;
       }
     any |= own_starts(*f, loops);
+    any |= own_results(*f);
   }
   if (any) eliminate_dead(module);
 }

@@ -124,8 +124,9 @@ class Blocks {
       if (!halves_of(*op).empty()) split(block, op);
   }
 
-  /// Whether it takes time.
+  /// Whether it takes time that a message may use: a rank, a size or a comparison of ranks does not.
   static bool works(const Op& op) {
+    if (op.is(Opcode::external_) && op.text && std::string_view(op.text).starts_with("int64_t distributed_")) return false;
     return !op.blocks.empty() || op.is(Opcode::call_) || op.is(Opcode::external_) || ir::is_einsum(op.code);
   }
 
@@ -166,6 +167,22 @@ void overlap(ir::Module& module) {
   Blocks blocks(module);
   for (ir::Function* f : module.functions())
     if (f->body) blocks.run(f->body);
+}
+
+void compare_ranks(ir::Module& module) {
+  if (module.entry == nullptr || module.entry->body == nullptr) return;
+  const Op* last = nullptr;
+  for (ir::Function* f : module.functions())
+    if (f->body)
+      ir::walk(f->body, [&](const Op* op) {
+        if (ir::communicates(*op)) last = op;
+      });
+  if (last == nullptr) return;
+  ir::Builder b = ir::Builder::before(module.entry->body->ops.back());
+  b.loc = last->loc;
+  Op* const end = b.op(Opcode::external_, {}, {ir::I64});
+  end->text = module.intern("int64_t distributed_end(const char *)");
+  end->integer = ir::in_order;
 }
 
 }  // namespace lantern::passes

@@ -11,4 +11,8 @@ namespace lantern::passes {
 /// that with other ordered calls. Where nothing may run in between the call stays.
 void overlap(ir::Module& module);
 
+/// A program that communicates ends with a call of distributed_end: nothing that it has computed is used before all ranks are
+/// known to have called the same operations.
+void compare_ranks(ir::Module& module);
+
 }  // namespace lantern::passes

@@ -1,0 +1,15 @@
+// Steps of training a network on several ranks, beside the same steps on one.
+#pragma once
+
+namespace lantern::bench {
+
+struct CnnSteps {
+  double one = 0, all = 0;  ///< seconds of a step on one rank, while the others sleep, and on all
+  double ratio = 0;         ///< how much faster all are: the median of the rounds
+};
+
+/// The network of samples/mnist_cnn.cpp: `batch` pictures in all, of which each rank has its part. One thread each.
+/// Called by all ranks.
+CnnSteps cnn_steps(int batch, int rounds);
+
+}  // namespace lantern::bench
