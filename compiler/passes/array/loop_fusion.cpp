@@ -320,14 +320,10 @@ void loop_fusion(ir::Module& module) {
   bool any = false;
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
-    // From outside in: the bodies of loops that have become one are one block by then.
     std::vector<Block*> blocks{f->body};
-    while (!blocks.empty()) {
-      Block* const b = blocks.back();
-      blocks.pop_back();
-      any |= fuse_in(module, b);
-      for (const Op* op : b->ops) blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end());
-    }
+    ir::walk(f->body,
+             [&](const Op* op) { blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end()); });
+    for (Block* b : blocks) any |= fuse_in(module, b);
   }
   if (any) simplify(module);
 }

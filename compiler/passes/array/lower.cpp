@@ -668,33 +668,13 @@ class Lowering {
     if (fuse_) take_over_memory(g, members);
     nest.members = g.members;
     std::vector<Value*> shapes(g.members.size(), nullptr);
-    if (fuse_ && !g.product && !meets_loops(nest)) shapes = merge_indices(b, nest, !merge_);
+    if (fuse_ && !g.product) shapes = merge_indices(b, nest, !merge_);
     std::vector<Value*> results = g.product ? std::vector{emit_product(b, nest)} : emit_nest(b, nest);
     for (std::size_t i = 0; i < results.size(); ++i)
       if (results[i] && shapes[i]) results[i] = b.emit(Opcode::reshape_, {results[i], shapes[i]});
     for (std::size_t i = 0; i < results.size(); ++i)
       if (results[i]) replace(g.members[i].op->result(), results[i]);
     std::erase(open_, &g);
-  }
-
-  /// Loops go through the same indices one by one, before the nest or behind it, and have an element of the nest's in each
-  /// iteration: loop_fusion joins them where the nest goes through these indices, too.
-  bool meets_loops(const LoweredNest& nest) const {
-    const NestIndices point = every_index(nest.sizes.size());
-    return std::ranges::any_of(nest.members, [&](const NestMember& m) {
-      return (m.stored && m.result == point && read_by_loops(m.op->result())) ||
-             std::ranges::any_of(m.reads, [&](const Element& e) {
-               return e.at == point && e.of->def && e.of->def->is(Opcode::loop_) && e.of->def->parent == block_;
-             });
-    });
-  }
-  /// Loops ask for an element by their indices as they are.
-  bool read_by_loops(const Value* v) const {
-    const auto uses = uses_.find(v);
-    return uses != uses_.end() && std::ranges::any_of(uses->second, [&](const Op* user) {
-      const auto index = [](const Value* i) { return !i->def && i->block->parent && i->block->parent->is(Opcode::loop_); };
-      return user->is(Opcode::get_) && user->operands[0] == v && std::ranges::all_of(user->operands.begin() + 1, user->operands.end(), index);
-    });
   }
 
   /// A product that a routine is to compute.
