@@ -133,13 +133,6 @@ Datum convolution(const Datum& x, const Datum& weights, const ConvolutionOptions
     operands.insert(operands.end(), out_sizes.begin(), out_sizes.end());
     return m.sum("nc" + at + ",oc" + win + "->no" + out + ";" + out, operands, numbers(shape));
   }
-  if (w.type().dims()[0] == groups && w.type().dims()[1] == 1) {  // a filter for each channel
-    Datums filter = b.sizes(w);
-    filter.erase(filter.begin() + 1);
-    Datums operands = {x, b.reshape(w, filter)};
-    operands.insert(operands.end(), out_sizes.begin(), out_sizes.end());
-    return m.sum("nc" + at + ",c" + win + "->nc" + out + ";" + out, operands, numbers(shape));
-  }
   Datums operands = {grouped(b, x, 1, groups), grouped(b, w, 0, groups)};
   operands.insert(operands.end(), out_sizes.begin(), out_sizes.end());
   Datums wide = shape;
