@@ -12,12 +12,36 @@ using ir::Kind;
 using ir::Op;
 using ir::Value;
 
+namespace {
+
+/// Two places of the first factor are sums of a row and one of three points of a window: the routine for convolutions may
+/// take fewer products.
+bool has_window_of_three(const Op& op, const ir::Notation& n, const passes::Contraction& c) {
+  const auto in = [](const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; };
+  int windows = 0;
+  for (const ir::Subscript& s : n.operands[c.x].at) {
+    if (s.terms.size() != 2 || s.terms[0].factor != 1 || s.terms[1].factor != 1) continue;
+    const bool first = in(c.sums, s.terms[0].letter);
+    const char window = s.terms[first ? 0 : 1].letter, row = s.terms[first ? 1 : 0].letter;
+    const ir::Subscripts& y = n.operands[c.y].at;
+    const auto at = std::ranges::find_if(y, [&](const ir::Subscript& t) { return t.is(window); });
+    if (in(c.sums, window) && in(c.rows, row) && at != y.end() &&
+        op.operands[c.y]->type.dims()[static_cast<std::size_t>(at - y.begin())] == 3)
+      ++windows;
+  }
+  return windows == 2;
+}
+
+}  // namespace
+
 /// A product of groups of indices: the size of each index, and its step in each tensor.
 void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
   const auto c = passes::contraction(n);
   if (!c) throw InternalError("no way to print " + std::string(ir::info(op.code).name));
   const Kind kind = op.result()->type.element();
-  const std::string routine = unit_.prelude().kernel(shares_out() ? "contract_team" : on_gpu("contract"), kind), fresh = adds_to_zeros(op) ? "1" : "0";
+  const std::string on_one = place_ != Place::host && has_window_of_three(op, n, *c) ? "convolve" : on_gpu("contract");
+  const std::string routine = unit_.prelude().kernel(shares_out() ? "contract_team" : on_one, kind);
+  const std::string fresh = adds_to_zeros(op) ? "1" : "0";
   const std::string to = updated(op);
   // A number times the sizes of the dimensions behind one.
   const auto times = [&](std::int64_t factor, std::size_t operand, std::size_t from) {

@@ -350,11 +350,13 @@ static void lt_gemm_ready_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, 
 #endif
   const lt_position mark = lt_mark(ws);
   const $T *a_kept = 0, *b_kept = ready;
+  /* Too few rows use a number of b for packing to pay, unless rows of b meet in a cache. */
+  const int few_rows = m <= 4 * rows && b_column == 1 && k <= 1024 && b_row * (int64_t)sizeof($T) % 512 != 0;
   if (m > 4 && !ready) {
-    a_kept = lt_gemm_kept_$K(ws, a, m, a_row, k, a_column, rows);
+    if (!few_rows) a_kept = lt_gemm_kept_$K(ws, a, m, a_row, k, a_column, rows);
     if (!a_kept) b_kept = lt_gemm_kept_$K(ws, b, n, b_column, k, b_row, columns);
   }
-  if (!a_kept && !b_kept && (n * k < 64000 || (m <= 4 && b_column == 1))) { /* packing b pays where many rows use it */
+  if (!a_kept && !b_kept && (n * k < 64000 || few_rows || (m <= 4 && b_column == 1))) {
     if (b_column != 1) { /* its columns become rows */
       $T* const turned = ($T*)lt_allocate(ws, k * n * (int64_t)sizeof($T));
       for (int64_t l = 0; l < k; ++l)

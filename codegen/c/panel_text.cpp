@@ -78,9 +78,52 @@ static inline void lt_turn_lines_$K($T* to, int64_t across, const $T* at, const 
 }
 #endif
 )c"},
+      {"kept",
+       functions,
+       {"panels", "gemm_sizes", "integers"},
+       R"c(/* Memory of so many bytes, which begins where a cache line does, for what the first call makes of a matrix that is the same
+   in every call; whether it was `made` before. Null where the matrix, of which `end` is the end, may change. */
+LT_GEMM_APART static void* lt_kept(lt_workspace* ws, const lt_packed* key, const char* end, unsigned long bytes, int* made) {
+  lt_panels* const all = ws->panels;
+  *made = 0;
+  if (!all) return 0;
+  int64_t low = 0, high = all->ranges; /* the last range that begins here or before is low - 1 */
+  while (low < high) {
+    const int64_t middle = (low + high) / 2;
+    if (all->begin[middle] <= (const char*)key->of) low = middle + 1;
+    else high = middle;
+  }
+  if (low == 0 || end > all->end[low - 1]) return 0;
+  for (int64_t i = 0; i < all->count; ++i) {
+    const int64_t at = all->next + i < all->count ? all->next + i : all->next + i - all->count;
+    const lt_packed* const p = all->packed + at;
+    if (p->of != key->of || p->lines != key->lines || p->line != key->line || p->k != key->k || p->step != key->step ||
+        p->across != key->across)
+      continue;
+    all->next = at + 1 < all->count ? at + 1 : 0;
+    *made = 1;
+    return p->data;
+  }
+  if (all->count == all->capacity) {
+    const int64_t room = all->capacity ? 2 * all->capacity : 16;
+    lt_packed* const more = (lt_packed*)ws->resize(all->packed, (unsigned long)room * sizeof(lt_packed));
+    if (!more) return 0;
+    all->packed = more;
+    all->capacity = room;
+  }
+  char* const memory = (char*)ws->resize(0, bytes + 64);
+  if (!memory) return 0;
+  lt_packed* const fresh = all->packed + all->count++;
+  *fresh = *key;
+  fresh->memory = memory;
+  fresh->data = memory + 64 - (unsigned long)memory % 64;
+  all->next = 0;
+  return fresh->data;
+}
+)c"},
       {"K:pack",
        functions,
-       {"panels", "K:gemm_tile", "K:panel", "integers"},
+       {"kept", "K:gemm_tile", "K:panel", "integers"},
        R"c(/* Copies a matrix's block, `across` lines at a time side by side; the last ones are filled up with zeros. */
 LT_GEMM_APART static void lt_gemm_pack_$K($T* to, const $T* from, int64_t lines, int64_t line, int64_t k, int64_t step,
                                           int64_t across) {
@@ -137,37 +180,15 @@ static const $T* lt_gemm_kept_$K(lt_workspace* ws, const $T* from, int64_t lines
 #else
 LT_GEMM_APART static const $T* lt_gemm_kept_$K(lt_workspace* ws, const $T* from, int64_t lines, int64_t line, int64_t k,
                                                int64_t step, int64_t across) {
-  lt_panels* const all = ws->panels;
-  if (!all || lines * k < LT_GEMM_LEAST || line < 0 || step < 0) return 0;
-  const char* const begin = (const char*)from;
-  const char* const end = (const char*)(from + (lines - 1) * line + (k - 1) * step + 1);
-  int64_t low = 0, high = all->ranges; /* the last range that begins here or before is low - 1 */
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if (all->begin[middle] <= begin) low = middle + 1;
-    else high = middle;
-  }
-  if (low == 0 || end > all->end[low - 1]) return 0;
-  for (int64_t i = 0; i < all->count; ++i) {
-    const int64_t at = all->next + i < all->count ? all->next + i : all->next + i - all->count;
-    const lt_packed* const p = all->packed + at;
-    if (p->of != from || p->lines != lines || p->line != line || p->k != k || p->step != step || p->across != across) continue;
-    all->next = at + 1 < all->count ? at + 1 : 0;
-    return (const $T*)p->data;
-  }
-  if (all->count == all->capacity) {
-    const int64_t room = all->capacity ? 2 * all->capacity : 16;
-    lt_packed* const more = (lt_packed*)ws->resize(all->packed, (unsigned long)room * sizeof(lt_packed));
-    if (!more) return 0;
-    all->packed = more;
-    all->capacity = room;
-  }
+  if (!ws->panels || lines * k < LT_GEMM_LEAST || line < 0 || step < 0) return 0;
+  const lt_packed key = {from, lines, line, k, step, across, 0, 0};
   const int of_columns = across == LT_GEMM_COLUMNS_$K;
   const int64_t filled = of_columns ? lt_gemm_filled_$K(lines) : lt_gemm_filled_rows_$K(lines), whole = lines - lines % across;
-  /* Vectors of panels begin where cache lines do; turning may write, and slim tiles may read, a vector behind. */
-  char* const memory = (char*)ws->resize(0, (unsigned long)(filled * k) * sizeof($T) + 2 * 64);
-  if (!memory) return 0;
-  $T* const to = ($T*)(memory + 64 - (unsigned long)memory % 64);
+  int made = 0;
+  /* Turning may write, and slim tiles may read, a vector behind. */
+  $T* const to = ($T*)lt_kept(ws, &key, (const char*)(from + (lines - 1) * line + (k - 1) * step + 1),
+                              (unsigned long)(filled * k) * sizeof($T) + 64, &made);
+  if (!to || made) return to;
   for (int64_t l = 0; l < k; l += LT_GEMM_DEPTH) {
     const int64_t depth = LT_GEMM_DEPTH < k - l ? LT_GEMM_DEPTH : k - l;
     if (of_columns) lt_gemm_pack_columns_$K(to + l * filled, from + l * step, lines, line, depth, step);
@@ -177,9 +198,6 @@ LT_GEMM_APART static const $T* lt_gemm_kept_$K(lt_workspace* ws, const $T* from,
                       lt_gemm_few_of_$K(lines - whole));
     }
   }
-  const lt_packed made = {from, lines, line, k, step, across, memory, to};
-  all->packed[all->count++] = made;
-  all->next = 0;
   return to;
 }
 #endif

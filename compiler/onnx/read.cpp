@@ -1,5 +1,6 @@
 // From the file format's messages to plain structs.
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/unknown_field_set.h>
 #include <onnx/onnx-data_pb.h>
@@ -7,6 +8,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <system_error>
 
@@ -35,7 +37,7 @@ struct Reader {
   Graph graph(const ::onnx::GraphProto& g, int depth) const;
   Function function(const ::onnx::FunctionProto& f) const;
   ValueInfo info(const ::onnx::ValueInfoProto& v) const;
-  Model model(const ::onnx::ModelProto& m) const;
+  Model model(::onnx::ModelProto& m) const;
   std::string external(const ::onnx::TensorProto& t, std::size_t bytes, const std::string& where) const;
 };
 
@@ -363,13 +365,17 @@ Attribute Reader::attribute(const ::onnx::AttributeProto& a, const std::string& 
 
 /// Parses a message; false where the bytes are none.
 template <class Message>
-bool parsed(std::span<const std::byte> bytes, Message& message) {
-  if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) return false;
-  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+bool parsed(google::protobuf::io::ZeroCopyInputStream& stream, Message& message) {
   google::protobuf::io::CodedInputStream in(&stream);
   in.SetRecursionLimit(4 * deepest_graph + 32);
   in.SetTotalBytesLimit(std::numeric_limits<int>::max());
   return message.ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
+}
+template <class Message>
+bool parsed(std::span<const std::byte> bytes, Message& message) {
+  if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) return false;
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  return parsed(stream, message);
 }
 
 /// Fields that the format got after the headers of its library were made, by their numbers: the strings, or
@@ -482,7 +488,8 @@ Function Reader::function(const ::onnx::FunctionProto& f) const {
   return out;
 }
 
-Model Reader::model(const ::onnx::ModelProto& m) const {
+/// Weights are taken out of the message one by one, so that never all of them lie in memory twice.
+Model Reader::model(::onnx::ModelProto& m) const {
   Model out;
   out.file = file;
   out.ir_version = m.ir_version();
@@ -491,13 +498,23 @@ Model Reader::model(const ::onnx::ModelProto& m) const {
   out.documentation = m.doc_string();
   out.opsets = opsets_of(m.opset_import());
   if (!m.has_graph()) fail("", "expected a model with a graph, got none: is it an ONNX file?");
+  google::protobuf::RepeatedPtrField<::onnx::TensorProto> weights;
+  weights.Swap(m.mutable_graph()->mutable_initializer());
   out.graph = graph(m.graph(), 0);
+  std::vector<Initialiser> dense;
+  for (::onnx::TensorProto& t : weights) {
+    dense.push_back({t.name(), value(t, tensor_label(t))});
+    delete t.release_raw_data();
+  }
+  out.graph.initialisers.insert(out.graph.initialisers.begin(), std::make_move_iterator(dense.begin()),
+                                std::make_move_iterator(dense.end()));
   for (const auto& f : m.functions()) out.functions.push_back(function(f));
   for (const auto& p : m.metadata_props()) out.metadata[p.key()] = p.value();
   return out;
 }
 
-std::vector<std::byte> bytes_of_file(const fs::path& path) {
+/// The number of its bytes. Error: it is no file, or larger than the format allows.
+std::uint64_t size_of_file(const fs::path& path) {
   std::error_code no;
   if (!fs::is_regular_file(path, no))
     throw Error(path.string() + ": expected an ONNX file, got " +
@@ -506,6 +523,11 @@ std::vector<std::byte> bytes_of_file(const fs::path& path) {
   if (no || size > static_cast<std::uint64_t>(std::numeric_limits<int>::max()))
     throw Error(path.string() + ": expected a file of less than 2 GB, as the format allows, got " +
                 std::to_string(size) + " bytes; larger models keep their tensors in other files");
+  return size;
+}
+
+std::vector<std::byte> bytes_of_file(const fs::path& path) {
+  const std::uint64_t size = size_of_file(path);
   std::vector<std::byte> bytes(size);
   std::ifstream in(path, std::ios::binary);
   if (!in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size)))
@@ -529,12 +551,9 @@ Value value_of_sequence(const Reader& reader, const ::onnx::SequenceProto& s, co
   return Value::sequence(std::move(items), declared.element);
 }
 
-::onnx::ModelProto message_of(std::span<const std::byte> bytes, const std::string& name) {
-  ::onnx::ModelProto proto;
-  if (!parsed(bytes, proto))
-    throw Error(name + ": expected an ONNX model, got " + std::to_string(bytes.size()) +
-                " bytes that are none: the file is damaged, cut off or of another format");
-  return proto;
+[[noreturn]] void fail_no_model(const std::string& name, std::uint64_t bytes) {
+  throw Error(name + ": expected an ONNX model, got " + std::to_string(bytes) +
+              " bytes that are none: the file is damaged, cut off or of another format");
 }
 
 Model model_of(::onnx::ModelProto proto, const std::string& name, const fs::path& folder) {
@@ -549,13 +568,20 @@ Model model_of(::onnx::ModelProto proto, const std::string& name, const fs::path
 
 Model parse(std::span<const std::byte> bytes, const std::string& name, const fs::path& folder) {
   const Quiet quiet;
-  return model_of(message_of(bytes, name), name, folder);
+  ::onnx::ModelProto proto;
+  if (!parsed(bytes, proto)) fail_no_model(name, bytes.size());
+  return model_of(std::move(proto), name, folder);
 }
 
 Model load(const fs::path& path) {
   const Quiet quiet;
   const std::string name = path.filename().string();
-  ::onnx::ModelProto proto = message_of(bytes_of_file(path), name);  // the file's bytes are not needed any more
+  const std::uint64_t size = size_of_file(path);
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(path.string() + ": cannot be read");
+  google::protobuf::io::IstreamInputStream stream(&file, 1 << 16);
+  ::onnx::ModelProto proto;
+  if (!parsed(stream, proto)) fail_no_model(name, size);
   return model_of(std::move(proto), name, path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 

@@ -1,5 +1,9 @@
 #include "lantern/compiler/onnx/session.hpp"
 
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 #include <mutex>
 #include <new>
@@ -244,6 +248,9 @@ struct Session::State {
     core::CompileOptions with_name = options;
     if (with_name.name.empty()) with_name.name = "model";
     out->code = core::driver::compile(with_name.name, types, program, with_name);
+#ifdef __GLIBC__
+    malloc_trim(0);  // what the compiler took goes back to the system before weights are packed
+#endif
     return out;
   }
 

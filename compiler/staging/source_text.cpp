@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <system_error>
 #include <unordered_map>
 
 namespace lantern::core {
@@ -92,10 +93,12 @@ std::shared_ptr<const SourceText> SourceText::of(const char* file) {
   const std::lock_guard lock(mutex);
   const auto [it, added] = known.try_emplace(file);
   if (added) {
-    std::ifstream stream(file, std::ios::binary);
+    std::error_code no;
+    const std::uintmax_t size = std::filesystem::file_size(file, no);
     std::string text;
-    if (stream) text.assign(std::istreambuf_iterator<char>(stream), {});
-    if (!text.empty() && text.size() <= largest_file)
+    if (!no && size <= largest_file)  // a place may name a file of another kind, such as a model
+      if (std::ifstream stream(file, std::ios::binary); stream) text.assign(std::istreambuf_iterator<char>(stream), {});
+    if (!text.empty() && text.find('\0') == std::string::npos)
       it->second = std::make_shared<SourceText>(std::move(text), file);
   }
   return it->second;

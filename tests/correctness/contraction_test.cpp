@@ -136,6 +136,49 @@ TEST_CASE("convolutions, padded, with steps, gaps and groups", "[contraction]") 
                                         {{{2, 3, 30}, {5, 3, 4}}});
 }
 
+TEST_CASE("convolutions by filters of 3 by 3 take fewer products", "[contraction]") {
+  // Pictures whose sides are odd, even and longer than a tile has columns; channels that fill panels and that do not.
+  struct Case {
+    Shape x, w;
+    std::int64_t padding, groups;
+  };
+  for (const Case& c : {Case{{2, 13, 9, 12}, {25, 13, 3, 3}, 0, 1}, {{1, 16, 20, 75}, {12, 16, 3, 3}, 1, 1},
+                        {{1, 32, 40, 41}, {40, 16, 3, 3}, 1, 2}, {{1, 290, 8, 7}, {14, 290, 3, 3}, 1, 1}}) {
+    INFO(Catch::StringMaker<Shape>::convert(c.x) << " " << Catch::StringMaker<Shape>::convert(c.w));
+    const auto checked = [&]<class E>(E) {
+      const auto w = numbers<E>(c.w, 0.5);
+      const auto x = numbers<E>(c.x, 0.1);
+      const auto f = [&](T4<E> a, Rep<Tensor<E, dyn, dyn, 3, 3>> v) {
+        return conv2d(a, v, {.padding = c.padding, .groups = c.groups});
+      };
+      const auto compiled = compile(f, {.target = Target::cpp});
+      CHECK(compiled.source("cpp").find("lt_convolve_") != std::string::npos);
+      const auto once = eager(f)(x, w);
+      same<E>(compiled(x, w), once);
+      // Added to what there is.
+      const auto twice = [&](T4<E> a, Rep<Tensor<E, dyn, dyn, 3, 3>> v) { return f(a, v) + f(a + a, v); };
+      same<E>(compile(twice, {.target = Target::cpp})(x, w), eager(twice)(x, w));
+    };
+    checked(float{});
+    checked(double{});
+  }
+}
+
+TEST_CASE("a depthwise convolution between two others", "[contraction]") {
+  using Picture = Rep<Tensor<float, 1, 64, 14, 14>>;
+  using Filters = Rep<Tensor<float, 64, 64, 1, 1>>;
+  using Depthwise = Rep<Tensor<float, 64, 1, 3, 3>>;
+  const auto f = [](Picture x, Filters w, Depthwise v, Filters u) {
+    const auto y = max(0.0F, conv2d(x, w));
+    const auto padded = pad(y, {{0, 0}, {0, 0}, {1, 1}, {1, 1}});
+    return conv2d(max(0.0F, conv2d(padded, v, {.groups = 64})), u);
+  };
+  const auto compiled = compile(f, {.target = Target::cpp});
+  const auto x = numbers<float>({1, 64, 14, 14}, 0.1), w = numbers<float>({64, 64, 1, 1}, 0.5),
+             v = numbers<float>({64, 1, 3, 3}, 0.2), u = numbers<float>({64, 64, 1, 1}, 0.9);
+  same<float>(compiled(x, w, v, u), eager(f)(x, w, v, u));
+}
+
 TEST_CASE("sums that keep their order call no routine", "[contraction]") {
   const auto f = [](T3<double> x, T3<double> y) { return einsum<"bij,bjk->bik">(x, y); };
   const auto compiled = compile(f, {.target = Target::cpp, .reassociate = false});

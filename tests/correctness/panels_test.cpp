@@ -75,7 +75,10 @@ TEST_CASE("constant operands of products are packed once", "[panels]") {
           std::vector<double>& changing = left ? b : a;
           for (double& v : changing) v = 0.5 - v;
         }
-        CHECK(packed == (built.how == "tcc" ? 0 : 1));
+        // Of few rows, which are not packed, it takes part in products as it is.
+        const bool few = left && s.m <= 48;
+        CHECK(packed <= (built.how == "tcc" ? 0 : 1));
+        CHECK((few || packed == (built.how == "tcc" ? 0 : 1)));
       }
     }
 }

@@ -26,8 +26,13 @@ std::optional<VectorWidths> choose_blocks(const LoopShape& shape, int native) {
     // No lane is idle: masks take longer than the arithmetic.
     if (shape.iterations && *shape.iterations < few_iterations) return {};
     VectorWidths b;
-    for (const int lanes : {2 * reg, 4, 2, 1})
+    const auto offer = [&](int lanes) {
       if (b.whole.empty() || lanes < b.whole.back()) b.whole.push_back(lanes);
+    };
+    offer(2 * reg);
+    // Of a known number of iterations only the versions that it takes are written: 28 are 16, 8 and 4.
+    for (int lanes = reg; shape.iterations && lanes > 4; lanes /= 2) offer(lanes);
+    for (const int lanes : {4, 2, 1}) offer(lanes);
     return b;
   }
   if (!shape.inner) {

@@ -467,7 +467,8 @@ class Folding : public Rewriter {
         return same_shape(x, y) ? x : nullptr;
       case Opcode::reshape_:
         use_shape_of(op, 1);
-        return same_shape(x, y) ? x : nullptr;
+        if (same_shape(x, y)) return x;
+        return reshaped(op);
       case Opcode::transpose_:
         return operand_of(x, Opcode::transpose_);
       default:
@@ -490,6 +491,16 @@ class Folding : public Rewriter {
       if (!differ) return nullptr;
     }
     return nullptr;
+  }
+
+  /// Elements that get two shapes of known sizes, one after the other, get the second one at once.
+  Value* reshaped(Op* op) {
+    Value* const origin = operand_of(op->operands[0], Opcode::reshape_);
+    if (!origin) return nullptr;
+    for (const Value* v : {static_cast<const Value*>(origin), static_cast<const Value*>(op->operands[0]),
+                           static_cast<const Value*>(op->result())})
+      if (!v->type.is_tensor() || std::ranges::count(v->type.dims(), ir::dynamic) > 0) return nullptr;
+    return become(op, Opcode::reshape_, {origin, op->operands[1]});
   }
 
   // ---- shapes
