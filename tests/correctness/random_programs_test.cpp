@@ -1,5 +1,7 @@
 // Random programs: value, gradient and second derivative agree in all ways, and with differences where
 // smooth.
+#include <fmt/format.h>
+
 #include "agree.hpp"
 #include "depth.hpp"
 #include "random_source.hpp"
@@ -83,7 +85,31 @@ void check_watched(unsigned seed) {
                   });
 }
 
+/// Value and gradient of a small program, eagerly and by libtcc: milliseconds each, for campaigns of very many.
+std::string run_small(unsigned seed) {
+  const auto tree = RandomSource(seed, 3 + static_cast<int>(seed % 14)).program(2);
+  const auto f = value_and_grad<0>([&tree](A a, I n) { return program_of_array(*tree)(a, n); });
+  const int opt = static_cast<int>(seed % 4);
+  const auto numbers = [](const auto& given) {
+    std::vector<double> all = std::get<1>(given);
+    all.push_back(std::get<0>(given));
+    return all;
+  };
+  const std::vector<double> expected = numbers(eager(f)(elements, 2));
+  const std::vector<double> found = numbers(compile(f, {.target = Target::c, .opt = opt})(elements, 2));
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    if (!agree::close(found[i], expected[i], 1e-8))
+      return fmt::format("seed {}, opt {}: {} eagerly, {} compiled\n{}\n", seed, opt, agree::list(expected),
+                         agree::list(found), tree->str());
+  return "";
+}
+
 }  // namespace
+
+// What tools/sanitize runs, in a build with sanitizers.
+TEST_CASE("small random programs, eagerly and by libtcc", "[random]") {
+  Seeds(20, 2000).each([](unsigned seed) { agree::report(run_small(seed)); });
+}
 
 TEST_CASE("random programs, their values checked", "[random][check]") { Seeds(20, 6000).each(check_watched); }
 
