@@ -95,6 +95,18 @@ bool close_to(const std::vector<double>& found, const std::vector<double>& expec
   return std::ranges::equal(found, expected, [](double a, double b) { return agree::close(a, b, 1e-8); });
 }
 
+/// Empty where `check` finds nothing, and where compiled code says that it cannot be: a derivative of a function inside the same
+/// function would have an order that depends on run time.
+template <class Check>
+std::string unless_refused(const Check& check, unsigned seed) {
+  try {
+    return check(seed);
+  } catch (const Error& e) {
+    if (std::string(e.what()).find("the order of the derivative") == std::string::npos) throw;
+    return "";
+  }
+}
+
 /// Value and gradient of a small program, eagerly and by libtcc: milliseconds each, for campaigns of very many.
 std::string run_small(unsigned seed) {
   const auto tree = RandomSource(seed, 3 + static_cast<int>(seed % 14)).program(2);
@@ -128,12 +140,12 @@ std::string run_near_poles(unsigned seed) {
 }  // namespace
 
 TEST_CASE("random programs with infinite slopes: no NaN where eager evaluation has none", "[random]") {
-  Seeds(300, 1500).each([](unsigned seed) { agree::report(run_near_poles(seed)); });
+  Seeds(300, 1500).each([](unsigned seed) { agree::report(unless_refused(run_near_poles, seed)); });
 }
 
 // What tools/sanitize runs, in a build with sanitizers.
 TEST_CASE("small random programs, eagerly and by libtcc", "[random]") {
-  Seeds(20, 2000).each([](unsigned seed) { agree::report(run_small(seed)); });
+  Seeds(20, 2000).each([](unsigned seed) { agree::report(unless_refused(run_small, seed)); });
 }
 
 TEST_CASE("random programs, their values checked", "[random][check]") { Seeds(20, 6000).each(check_watched); }
