@@ -11,6 +11,7 @@
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/compiler/staging/external.hpp"
 #include "lantern/ir/checkpoint.hpp"
+#include "lantern/ir/external.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::core::ad {
@@ -244,6 +245,18 @@ Datums Replay::run_loop(ir::Op* op) {
   return detail::loop(stripped(initial), condition, body, place(op), op->integer);
 }
 
+namespace {
+
+bool makes_ordered_calls(const ir::Function& f) {
+  bool any = false;
+  const auto look = [&](const ir::Op* op) { any |= ir::is_ordered_call(*op); };
+  ir::walk(f.body, look);
+  for (const ir::Function* callee : ir::callees(f.body)) ir::walk(callee->body, look);
+  return any;
+}
+
+}  // namespace
+
 /// Which states of a loop depend on anything active, in some iteration.
 Active Replay::active_states(const ir::Op* op, const Datums& initial) const {
   ir::Block* const body = op->blocks[1];
@@ -258,9 +271,14 @@ Active Replay::active_states(const ir::Op* op, const Datums& initial) const {
     for (std::size_t i = 0; i < states.size(); ++i)
       if (states[i]) some.insert(body->params[i]);
     const auto mark = [&](const ir::Op* inner) {
-      bool any = inner->is(Opcode::pop_) || std::ranges::any_of(inner->operands, is_some);
-      for (ir::Block* b : inner->blocks)
-        ir::walk(b, [&](const ir::Op* o) { any |= o->is(Opcode::pop_) || std::ranges::any_of(o->operands, is_some); });
+      // What is popped or comes from another process, here or in a function, has its derivative.
+      const auto is_active = [&](const ir::Op* o) {
+        return o->is(Opcode::pop_) || ir::is_ordered_call(*o) ||
+               (o->callee && (works_on_tape(*o->callee) || makes_ordered_calls(*o->callee))) ||
+               std::ranges::any_of(o->operands, is_some);
+      };
+      bool any = is_active(inner);
+      for (ir::Block* b : inner->blocks) ir::walk(b, [&](const ir::Op* o) { any |= is_active(o); });
       if (!any) return;
       some.insert(inner->results.begin(), inner->results.end());
       for (const ir::Block* b : inner->blocks) some.insert(b->params.begin(), b->params.end());
