@@ -95,8 +95,8 @@ bool close_to(const std::vector<double>& found, const std::vector<double>& expec
   return std::ranges::equal(found, expected, [](double a, double b) { return agree::close(a, b, 1e-8); });
 }
 
-/// Empty where `check` finds nothing, and where compiled code says that it cannot be: a derivative of a function inside the same
-/// function would have an order that depends on run time.
+/// Empty where `check` finds nothing, and where compiled code says that it cannot be: a derivative of a
+/// function inside the same function would have an order that depends on run time.
 template <class Check>
 std::string unless_refused(const Check& check, unsigned seed) {
   try {
@@ -107,7 +107,8 @@ std::string unless_refused(const Check& check, unsigned seed) {
   }
 }
 
-/// Value and gradient of a small program, eagerly and by libtcc: milliseconds each, for campaigns of very many.
+/// Value and gradient of a small program, eagerly and by libtcc: milliseconds each, for campaigns of very
+/// many.
 std::string run_small(unsigned seed) {
   const auto tree = RandomSource(seed, 3 + static_cast<int>(seed % 14)).program(2);
   const auto f = value_and_grad<0>([&tree](A a, I n) { return program_of_array(*tree)(a, n); });
@@ -115,12 +116,12 @@ std::string run_small(unsigned seed) {
   const std::vector<double> expected = numbers_of(eager(f)(elements, 2));
   const std::vector<double> found = numbers_of(compile(f, {.target = Target::c, .opt = opt})(elements, 2));
   if (close_to(found, expected)) return "";
-  return fmt::format("seed {}, opt {}: {} eagerly, {} compiled\n{}\n", seed, opt, agree::list(expected), agree::list(found),
-                     tree->str());
+  return fmt::format("seed {}, opt {}: {} eagerly, {} compiled\n{}\n", seed, opt, agree::list(expected),
+                     agree::list(found), tree->str());
 }
 
-/// Of programs whose functions have infinite slopes where many of the numbers are: where eager evaluation gives numbers,
-/// compiled code gives the same, and no NaN.
+/// Of programs whose functions have infinite slopes where many of the numbers are: where eager evaluation
+/// gives numbers, compiled code gives the same, and no NaN.
 std::string run_near_poles(unsigned seed) {
   static const std::array<std::vector<double>, 4> points{{{0, 0, 0}, {0, 1, -1}, {1, 0, 0}, {-1, 1, 0}}};
   const std::vector<double>& at = points[seed % points.size()];

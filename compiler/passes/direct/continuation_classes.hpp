@@ -9,8 +9,9 @@
 
 namespace lantern::passes {
 
-/// A function in continuation-passing style calls what it is given: all that it is called with, and all that others are
-/// called with that get one of these, are a class. Those that are handed on in any other way are not known.
+/// A function in continuation-passing style calls what it is given: all that it is called with, and all that
+/// others are called with that get one of these, are a class. Those that are handed on in any other way are
+/// not known.
 class ContinuationClasses {
  public:
   /// To be called for each operation, before anything is asked.
@@ -19,8 +20,10 @@ class ContinuationClasses {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       ir::Value* const v = op.operands[i];
       if (!v->type.is_cont() || (jump && i == 0)) continue;
-      if (call && i + 1 == op.operands.size()) join(v, op.callee->body->params.back());
-      else unknown_.insert(v);
+      if (call && i + 1 == op.operands.size())
+        join(v, op.callee->body->params.back());
+      else
+        unknown_.insert(v);
     }
   }
   /// To be called after the last operation.
@@ -29,7 +32,8 @@ class ContinuationClasses {
     for (const ir::Value* v : unknown_) unknown_roots_.insert(root(v));
   }
 
-  /// The continuations and the parameters that stand for one, of the class of one; nothing where they are not known.
+  /// The continuations and the parameters that stand for one, of the class of one; nothing where they are not
+  /// known.
   const std::vector<ir::Value*>& of(const ir::Value* v) const {
     static const std::vector<ir::Value*> none;
     const ir::Value* const r = root(v);
