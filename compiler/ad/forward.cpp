@@ -24,7 +24,7 @@ Datum Forward::apply(const Operation& op, std::span<const Datum> operands) {
   if (!y.type().is_differentiable()) return y;
   const Transient flows(operands, [this](const Datum& d) {
     const Dual* v = dual_of(d);
-    return v ? v->flow : Datum();
+    return v ? v->flow() : Datum();
   });
   Datum flow;
   const Datum dy = tangent({op, primals, y, Datum()}, tangents, flows, flow);

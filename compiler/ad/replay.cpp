@@ -11,6 +11,7 @@
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/compiler/staging/external.hpp"
 #include "lantern/ir/checkpoint.hpp"
+#include "lantern/ir/external.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::core::ad {
@@ -232,10 +233,68 @@ Datums Replay::run_loop(ir::Op* op) {
       if (const auto extreme = extreme_loop(op)) return run_extreme_loop(op, *extreme, initial, condition, body);
     std::vector<ir::Type> types;
     for (const ir::Value* p : op->blocks[1]->params) types.push_back(p->type);
+    // The tangent of a state that depends on nothing active is no number 0, but none.
+    if (!mode_->is_backward()) {
+      const Active some = active_states(op, initial);
+      for (std::size_t i = 0; i < types.size(); ++i)
+        if (!some[i]) types[i] = ir::I64;  // a type without derivatives
+    }
     return mode_->loop(initial, types, condition, body, op->integer, place(op));
   }
   const Meanwhile on_primals(primal_only_, true);
   return detail::loop(stripped(initial), condition, body, place(op), op->integer);
+}
+
+namespace {
+
+bool makes_ordered_calls(const ir::Function& f) {
+  bool any = false;
+  const auto look = [&](const ir::Op* op) { any |= ir::is_ordered_call(*op); };
+  ir::walk(f.body, look);
+  for (const ir::Function* callee : ir::callees(f.body)) ir::walk(callee->body, look);
+  return any;
+}
+
+}  // namespace
+
+/// Which states of a loop depend on anything active, in some iteration.
+Active Replay::active_states(const ir::Op* op, const Datums& initial) const {
+  ir::Block* const body = op->blocks[1];
+  std::unordered_set<const ir::Value*> some;
+  const auto is_some = [&](const ir::Value* v) {
+    if (some.contains(v)) return true;
+    const auto outside = env_.find(v);
+    return outside != env_.end() && outside->second.is_tagged() && mode_->is_active(outside->second);
+  };
+  Active states = mode_->active_of(initial);
+  for (bool changed = true; changed;) {
+    for (std::size_t i = 0; i < states.size(); ++i)
+      if (states[i]) some.insert(body->params[i]);
+    const auto mark = [&](const ir::Op* inner) {
+      // What is popped or comes from another process, here or in a function, has its derivative.
+      const auto is_active = [&](const ir::Op* o) {
+        return o->is(Opcode::pop_) || ir::is_ordered_call(*o) ||
+               (o->callee && (works_on_tape(*o->callee) || makes_ordered_calls(*o->callee))) ||
+               std::ranges::any_of(o->operands, is_some);
+      };
+      bool any = is_active(inner);
+      for (ir::Block* b : inner->blocks) ir::walk(b, [&](const ir::Op* o) { any |= is_active(o); });
+      if (!any) return;
+      some.insert(inner->results.begin(), inner->results.end());
+      for (const ir::Block* b : inner->blocks) some.insert(b->params.begin(), b->params.end());
+    };
+    changed = false;
+    for (std::size_t known = some.size() + 1; known != some.size();) {
+      known = some.size();
+      ir::walk(body, mark);
+    }
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      const bool now = states[i] || is_some(body->ops.back()->operands[i]);
+      changed |= now != states[i];
+      states[i] = now;
+    }
+  }
+  return states;
 }
 
 /// What the blocks of a construct use and do not define, in order.

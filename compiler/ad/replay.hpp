@@ -98,6 +98,7 @@ class Replay {
   Datums run_external(ir::Op* op);
   Datums run_branch(ir::Op* op);
   Datums run_loop(ir::Op* op);
+  Active active_states(const ir::Op* op, const Datums& initial) const;
   /// A loop of one number: the largest or smallest so far, of those that its iterations compute.
   struct ExtremeLoop {
     std::size_t state = 0;      ///< which of the loop's state it is

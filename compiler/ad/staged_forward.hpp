@@ -17,7 +17,7 @@ class StagedForward : public Forward, public ForwardControlFlow {
   }
   Datum flow_of(const Datum& d) const override {
     const Dual* v = dual_of(d);
-    return !v || v->tangent.empty() ? Datum::integer(0, ir::Bool) : v->flow;
+    return !v || v->tangent.empty() ? Datum::integer(0, ir::Bool) : v->flow();
   }
   Datum with_flow(const Datum& d, const Datum& flow) override {
     Dual* const v = dual_of(d);

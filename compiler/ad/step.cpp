@@ -27,11 +27,17 @@ Step::Step(const Mode& mode, std::shared_ptr<const Rule> rule, const Datums& arg
 bool Step::depends_on(std::size_t i) const {
   if (!mode_->number_of(operands_[i])) return false;
   if (call_) return operands_[i].type().is_differentiable();
-  if (numbers_) return on_numbers().carries(i);
+  if (numbers_) {
+    using Partial = DoubleDerivative::Partial;
+    const Partial p = double_derivative(op_.code).partials[i];
+    return p == Partial::choice ? on_numbers().carries(i) : p != Partial::zero;
+  }
   if (!carries_derivative(op_, i, operands_.size())) return false;
   if (!y_.type().is_scalar() || !ir::info(op_.code).elementwise) return true;
+  const ir::Formula& f = *ir::derivative(op_.code, i, operands_.size());
+  if (!chooses(f)) return true;
   const Transient with = primals();
-  return !nothing_flows(*ir::derivative(op_.code, i, operands_.size()), {op_, with, y_, y_});
+  return !nothing_flows(f, {op_, with, y_, y_});
 }
 
 bool Step::differentiable() const {

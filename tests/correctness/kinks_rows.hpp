@@ -353,6 +353,19 @@ inline std::vector<Row> rows_of_arrays() {
     });
     return in_turn(sqrt(a), log(a), 1);
   }, {0, 4, 1, 1});
+  // Arrays and numbers that recursive functions return.
+  add("39r", [](V a) {
+    const auto roots = FUN<Array<double>(Array<double>, std::int64_t)>("roots", [](auto self, V b, I i) {
+      return IF(i >= b.size(), [&] { return b; }, [&] { return self(b.set(i, sqrt(b[i])), i + 1); });
+    });
+    return roots(a, 0)[1];
+  }, {0, 4});
+  add("39s", [](V a) {
+    const auto twice = FUN<double(double, std::int64_t)>("twice", [](auto self, D x, I i) {
+      return IF(i <= 0, [&] { return x; }, [&] { return sin(self(2.0 * x, i - 1)); });
+    });
+    return max(twice(sqrt(a[0]), 1), a[1]);
+  }, {0, 4});
   add("36c", [](V a) { const D n = norm(a); return n * n; }, {0, 0}, true);
   return r;
 }

@@ -1,5 +1,7 @@
 // Random programs: value, gradient and second derivative agree in all ways, and with differences where
 // smooth.
+#include <fmt/format.h>
+
 #include "agree.hpp"
 #include "depth.hpp"
 #include "random_source.hpp"
@@ -83,7 +85,69 @@ void check_watched(unsigned seed) {
                   });
 }
 
+template <class Given>
+std::vector<double> numbers_of(const Given& given) {
+  std::vector<double> all = std::get<1>(given);
+  all.push_back(std::get<0>(given));
+  return all;
+}
+bool close_to(const std::vector<double>& found, const std::vector<double>& expected) {
+  return std::ranges::equal(found, expected, [](double a, double b) { return agree::close(a, b, 1e-8); });
+}
+
+/// Empty where `check` finds nothing, and where compiled code says that it cannot be: a derivative of a
+/// function inside the same function would have an order that depends on run time.
+template <class Check>
+std::string unless_refused(const Check& check, unsigned seed) {
+  try {
+    return check(seed);
+  } catch (const Error& e) {
+    if (std::string(e.what()).find("the order of the derivative") == std::string::npos) throw;
+    return "";
+  }
+}
+
+/// Value and gradient of a small program, eagerly and by libtcc: milliseconds each, for campaigns of very
+/// many.
+std::string run_small(unsigned seed) {
+  const auto tree = RandomSource(seed, 3 + static_cast<int>(seed % 14)).program(2);
+  const auto f = value_and_grad<0>([&tree](A a, I n) { return program_of_array(*tree)(a, n); });
+  const int opt = static_cast<int>(seed % 4);
+  const std::vector<double> expected = numbers_of(eager(f)(elements, 2));
+  const std::vector<double> found = numbers_of(compile(f, {.target = Target::c, .opt = opt})(elements, 2));
+  if (close_to(found, expected)) return "";
+  return fmt::format("seed {}, opt {}: {} eagerly, {} compiled\n{}\n", seed, opt, agree::list(expected),
+                     agree::list(found), tree->str());
+}
+
+/// Of programs whose functions have infinite slopes where many of the numbers are: where eager evaluation
+/// gives numbers, compiled code gives the same, and no NaN.
+std::string run_near_poles(unsigned seed) {
+  static const std::array<std::vector<double>, 4> points{{{0, 0, 0}, {0, 1, -1}, {1, 0, 0}, {-1, 1, 0}}};
+  const std::vector<double>& at = points[seed % points.size()];
+  const auto tree = RandomSource(seed, 6 + static_cast<int>(seed % 30), true).program(2);
+  const auto f = value_and_grad<0>([&tree](A a, I n) { return program_of_array(*tree)(a, n); });
+  const std::vector<double> expected = numbers_of(eager(f)(at, 2));
+  if (!std::ranges::all_of(expected, [](double v) { return std::isfinite(v); })) return "";
+  for (const int opt : {0, 3}) {
+    const std::vector<double> found = numbers_of(compile(f, {.target = Target::c, .opt = opt})(at, 2));
+    if (!close_to(found, expected))
+      return fmt::format("seed {}, opt {} at {}: {} eagerly, {} compiled\n{}\n", seed, opt, agree::list(at),
+                         agree::list(expected), agree::list(found), tree->str());
+  }
+  return "";
+}
+
 }  // namespace
+
+TEST_CASE("random programs with infinite slopes: no NaN where eager evaluation has none", "[random]") {
+  Seeds(300, 1500).each([](unsigned seed) { agree::report(unless_refused(run_near_poles, seed)); });
+}
+
+// What tools/sanitize runs, in a build with sanitizers.
+TEST_CASE("small random programs, eagerly and by libtcc", "[random]") {
+  Seeds(20, 2000).each([](unsigned seed) { agree::report(unless_refused(run_small, seed)); });
+}
 
 TEST_CASE("random programs, their values checked", "[random][check]") { Seeds(20, 6000).each(check_watched); }
 

@@ -55,8 +55,9 @@ class RandomSource {
   using Kind = Node::Kind;
   using Pointer = std::unique_ptr<Node>;
 
-  /// About `size` inner nodes.
-  RandomSource(unsigned seed, int size) : random_(seed), budget_(size) {}
+  /// About `size` inner nodes. Where poles are asked for, half of the functions of one number have infinite slopes where they are
+  /// finite.
+  RandomSource(unsigned seed, int size, bool poles = false) : random_(seed), budget_(size), poles_(poles) {}
   /// A program over `numbers` numbers, one integer and an array.
   Pointer program(int numbers) { return expression({numbers, 1, false}, 5); }
 
@@ -97,7 +98,7 @@ class RandomSource {
       case 1:
       case 2:
       case 3:
-        return with(Kind::unary, below(8), {s});
+        return with(Kind::unary, (poles_ ? 6 + below(10) : below(8)), {s});
       case 4:
       case 5:
       case 6:
@@ -153,6 +154,7 @@ class RandomSource {
 
   std::mt19937 random_;
   int budget_;
+  bool poles_;
   int derivatives_ = 1, functions_ = 2, self_calls_ = 0;
 };
 
@@ -284,6 +286,18 @@ class SourceInterpreter {
         return abs(x + 0.0625);  // no kink where x is exactly 0
       case 6:
         return atan(x) * x;
+      case 8:
+      case 9:
+        return cbrt(x);
+      case 10:
+      case 11:
+        return sqrt(max(x, 0.0));
+      case 12:
+      case 13:
+        return acos(clip(x, -1.0, 1.0));
+      case 14:
+      case 15:
+        return pow(max(x, 0.0), 0.25);
       default:
         return pow(1.5 + sin(x), 1.25);
     }

@@ -64,9 +64,10 @@ class Guard : Flows {
         if ((!jump && !use->is(Opcode::call_)) || condition_at(*use, v) != Form::unseen) continue;
         for (std::size_t i = jump ? 1 : 0; i < use->operands.size(); ++i) {
           if (use->operands[i] != v) continue;
-          Value* const p = parameter(*use, i);
-          if (p && conditional(cells_[p].flow) && !(jump && handed_on_.contains(use->operands[0])) && beside.insert(p).second)
-            todo.push_back(p);
+          const std::vector<Value*> all = parameters(*use, i);
+          if (std::ranges::none_of(all, [&](Value* p) { return conditional(cells_[p].flow); })) continue;
+          for (Value* p : all)
+            if (beside.insert(p).second) todo.push_back(p);
         }
       }
     }
@@ -88,7 +89,10 @@ class Guard : Flows {
         }
       }
       block->params = std::move(params);
-      if (block->parent) block->parent->results[0]->type = ir::Type::cont(types);
+      if (!block->parent) continue;
+      Value* const fun = block->parent->results[0];
+      fun->type = ir::Type::cont(types);
+      for (Value* k : classes_.of(fun)) k->type = fun->type;
     }
     for (Block* b : blocks_) {
       Op* const op = end(*b);
@@ -111,9 +115,12 @@ class Guard : Flows {
     }
   }
   /// The block that a jump or a call runs, if that is known.
-  static const Block* entered_by(const Op& op) {
+  const Block* entered_by(const Op& op) const {
     if (op.is(Opcode::call_)) return op.callee->body;
-    const Op* const fun = op.is(Opcode::jump_) ? op.operands[0]->def : nullptr;
+    if (!op.is(Opcode::jump_)) return nullptr;
+    const Op* fun = op.operands[0]->def;
+    for (const Value* k : classes_.of(op.operands[0]))
+      if (!fun) fun = k->def;
     return fun && fun->is(Opcode::fun_) ? fun->blocks[0] : nullptr;
   }
   bool is_companion(const Block& block, const Value& p) {
@@ -125,7 +132,8 @@ class Guard : Flows {
   /// Whether a loop takes the cell from iteration to iteration, or calls take it on.
   bool goes_around(const Cell& c) const {
     return std::ranges::any_of(c.uses, [&](const Op* use) {
-      return use->is(Opcode::call_) || (use->is(Opcode::jump_) && loops_.contains(use->operands[0]->def));
+      return use->is(Opcode::call_) ||
+             (use->is(Opcode::jump_) && (loops_.contains(use->operands[0]->def) || !classes_.of(use->operands[0]).empty()));
     });
   }
   /// At a jump or call, of a cell that it hands on.
@@ -193,9 +201,10 @@ class Guard : Flows {
       const Cell* c = cell(v);
       if (!c || !c->companion || covered(block, v, *c)) continue;
       const Value* p = parameter(end, i);
-      const Flow f = p ? cells_[const_cast<Value*>(p)].flow : of_argument(end.operands[0], i - 1, 0);
+      const Flow f = p ? cells_[const_cast<Value*>(p)].flow : of_argument(end.operands[0], i - 1);
       if (f == Flow::never) continue;
-      if (conditional(f) && p && cells_[const_cast<Value*>(p)].companion) continue;  // counted there
+      if (conditional(f) && std::ranges::any_of(parameters(end, i), [&](Value* to) { return cells_[to].companion; }))
+        continue;  // counted there
       add_count(b, *c, b.number(1, element_of(v)));
     }
   }

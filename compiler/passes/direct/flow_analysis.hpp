@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lantern/compiler/passes/direct/continuation_classes.hpp"
 #include "lantern/compiler/passes/direct/poles.hpp"
 #include "lantern/ir/clone.hpp"
 #include "lantern/ir/external.hpp"
@@ -151,6 +152,7 @@ class Flows {
     }
     for (Block* b : blocks_)
       for (Op* op : b->ops) note(b, op);
+    classes_.finish();
     for (auto& [v, cell] : cells_) place(cell);
   }
 
@@ -176,10 +178,8 @@ class Flows {
         for (const Block* at = b; at && at != fun->parent; at = at->parent ? at->parent->parent : nullptr)
           if (at == fun->blocks[0]) loops_[fun].push_back(op);
     }
-    if (op->is(Opcode::call_) && op->callee->cps)
-      continuations_[op->callee->body->params.back()].push_back(op->operands.back());
-    for (std::size_t i = 0; i < op->operands.size(); ++i)
-      if (op->operands[i]->type.is_cont() && !(op->is(Opcode::jump_) && i == 0)) handed_on_.insert(op->operands[i]);
+    classes_.note(*op);
+    if (op->is(Opcode::push_)) pushes_.push_back(op);
   }
 
   static void place(Cell& cell) {
@@ -218,6 +218,17 @@ class Flows {
 
   /// The operations of backward parts that adjoints go through.
   void find_derived() {
+    // Adjoints on a tape, in the derivative of a derivative, are found when what was pushed is.
+    for (std::size_t known = 0;; known = derived_.size()) {
+      backward_.clear();
+      find_derived_from_tapes();
+      if (derived_.size() == known) return;
+    }
+  }
+  void find_derived_from_tapes() {
+    std::unordered_set<std::int64_t> tapes;
+    for (const Op* op : pushes_)
+      if (derived_.contains(op->operands[0])) tapes.insert(op->integer);
     for (Block* b : blocks_) {
       std::vector<Op*> ops;
       for (std::size_t i = place_of_end(*b); i < b->ops.size(); ++i) {
@@ -225,7 +236,8 @@ class Flows {
         const bool read = op->is(Opcode::ref_get_) && own(op->operands[0]);
         const bool made = !op->is(Opcode::ref_get_) && !op->results.empty() &&
                           std::ranges::any_of(data_of(*op), [&](Value* v) { return derived_.contains(v); });
-        if (!read && !made) continue;
+        const bool kept = op->is(Opcode::pop_) && tapes.contains(op->integer);
+        if (!read && !made && !kept) continue;
         for (const Value* v : op->results) derived_[v];
         ops.push_back(op);
       }
@@ -404,6 +416,12 @@ class Flows {
       const Cell& c = *cell(op.operands[0]);
       return {c.flow, by_elements(op.operands[0], c)};
     }
+    if (op.is(Opcode::pop_)) {
+      Flow f = Flow::open;
+      for (const Op* push : pushes_)
+        if (push->integer == op.integer) f = joined(f, operand(push->operands[0]).flow);
+      return {conditional(f) ? Flow::always : f};
+    }
     if (op.is(Opcode::set_) && derived_[op.result()].wanted_pole) {
       if (const auto d = of_replaced(op)) return *d;
     }
@@ -526,29 +544,24 @@ class Flows {
     const bool jump = op.is(Opcode::jump_);
     for (std::size_t i = jump ? 1 : 0; i < op.operands.size(); ++i) {
       if (op.operands[i] != v) continue;
-      if (jump) f = both(f, of_argument(op.operands[0], i - 1, 0));
+      if (jump) f = both(f, of_argument(op.operands[0], i - 1));
       else f = both(f, cells_[op.callee->body->params[i]].flow);
     }
     return f;
   }
-  static Flow surely(Flow f) { return conditional(f) ? Flow::always : f; }
-  Flow of_argument(const Value* continuation, std::size_t i, int depth) {
-    if (const Op* fun = continuation->def) {
-      if (!fun->is(Opcode::fun_)) return Flow::always;
-      return cells_[fun->blocks[0]->params[i]].flow;
-    }
+  Flow of_argument(const Value* continuation, std::size_t i) {
+    if (const Op* fun = continuation->def)
+      return fun->is(Opcode::fun_) ? cells_[fun->blocks[0]->params[i]].flow : Flow::always;
     // That of a function: one of those it is called with.
-    const auto all = continuations_.find(continuation);
-    if (all == continuations_.end() || depth > 8) return Flow::always;
     Flow f = Flow::open;
     bool first = true;
-    for (const Value* k : all->second) {
-      if (k == continuation) continue;
-      const Flow one = of_argument(k, i, depth + 1);
+    for (const Value* k : classes_.of(continuation)) {
+      if (!k->def) continue;
+      const Flow one = of_argument(k, i);
       f = first ? one : either(f, one);
       first = false;
     }
-    return surely(f);
+    return first ? Flow::always : f;
   }
 
   // ---- where it matters
@@ -603,11 +616,10 @@ class Flows {
         const Op& op = *end(*b);
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
           if (!is_cell(op.operands[i])) continue;
-          const Value* to = parameter(op, i);
-          const Cell* inner = to ? cell(to) : nullptr;
           // What is wanted of an argument is wanted of the parameter, which is the same cell.
-          if (const Cell* outer = cell(op.operands[i]); inner && outer)
-            want(*cell(to), outer->wanted, outer->wanted_pole);
+          const Cell* const outer = cell(op.operands[i]);
+          for (Value* to : parameters(op, i))
+            if (Cell* inner = cell(to); inner && outer) want(*inner, outer->wanted, outer->wanted_pole);
         }
       }
     }
@@ -665,6 +677,16 @@ class Flows {
     if (op.is(Opcode::call_)) return op.callee->body->params[i];
     const Op* fun = op.is(Opcode::jump_) ? op.operands[0]->def : nullptr;
     return fun && fun->is(Opcode::fun_) ? fun->blocks[0]->params[i - 1] : nullptr;
+  }
+
+  /// All that an argument may become.
+  std::vector<Value*> parameters(const Op& op, std::size_t i) const {
+    if (Value* const p = parameter(op, i); p && !(op.is(Opcode::jump_) && !classes_.of(op.operands[0]).empty())) return {p};
+    std::vector<Value*> all;
+    if (op.is(Opcode::jump_))
+      for (const Value* k : classes_.of(op.operands[0]))
+        if (k->def && k->def->is(Opcode::fun_)) all.push_back(k->def->blocks[0]->params[i - 1]);
+    return all;
   }
 
   bool guarded(const Cell& c) const {
@@ -740,8 +762,8 @@ class Flows {
   std::vector<Value*> order_;
   std::unordered_map<const Op*, Value*> added_to_;  ///< adjoints without an element: the cells they are added to
   std::unordered_map<const Op*, std::vector<const Op*>> loops_;  ///< and the jumps to their next iterations
-  std::unordered_map<const Value*, std::vector<Value*>> continuations_;  ///< of functions: what they are called with
-  std::unordered_set<const Value*> handed_on_;                           ///< continuations that others call, too
+  ContinuationClasses classes_;
+  std::vector<const Op*> pushes_;
   std::unordered_map<const Value*, Derived> derived_;
   std::unordered_map<const ir::Function*, bool> ordered_;  ///< functions: whether they make ordered calls
   std::vector<std::pair<Block*, std::vector<Op*>>> backward_;
