@@ -140,6 +140,14 @@ def least(f, *a):
 
 
 xs, ys = jnp.asarray(rng.normal(size=1000)), jnp.asarray(rng.normal(size=1000))
+# numbers that all examples share, in either place, and shared by one batch of two
+for axes, given in (((0, 0), (xs, ys)), ((0, None), (xs, 0.3)), ((None, 0), (0.3, ys))):
+    check(close(jax.vmap(m.wave_, axes)(*given), jax.vmap(wave, axes)(*given)))
+    check(close(jax.vmap(jax.grad(m.wave_), axes)(*given), jax.vmap(jax.grad(wave), axes)(*given)))
+    check(close(jax.vmap(jax.jacfwd(m.wave_.forward), axes)(*given), jax.vmap(jax.jacfwd(wave), axes)(*given)))
+    check(close(jax.vmap(jax.jacrev(jax.grad(m.wave_)), axes)(*given), jax.vmap(jax.hessian(wave), axes)(*given)))
+outer = lambda f: jax.vmap(jax.vmap(f, (0, None)), (None, 0))(xs[:20], ys[:30])
+check(close(outer(m.wave_), outer(wave)) and close(outer(jax.grad(m.wave_)), outer(jax.grad(wave))))
 print(f"vmap of a function of two numbers over 1000: value {least(jax.jit(jax.vmap(m.wave_)), xs, ys):.1f} us (JAX "
       f"{least(jax.jit(jax.vmap(wave)), xs, ys):.1f}), gradient {least(jax.jit(jax.vmap(jax.grad(m.wave_))), xs, ys):.1f} us (JAX "
       f"{least(jax.jit(jax.vmap(jax.grad(wave))), xs, ys):.1f})")

@@ -41,43 +41,60 @@ Kind kind_of(const ir::Type& t) { return t.is_tensor() ? t.element() : t.kind();
 int rank_of(const ir::Type& t) { return t.is_tensor() ? t.rank() : 0; }
 
 std::string tensor_type(const ir::Type& t, bool constant) {
-  return std::string("lt_") + (constant ? "const_" : "") + ir::kind_name(t.element()) + "_" + std::to_string(t.rank()) + "d";
+  return std::string("lt_") + (constant ? "const_" : "") + ir::kind_name(t.element()) + "_" +
+         std::to_string(t.rank()) + "d";
 }
 
 /// Of any rank: under vmap there are dimensions before those of one example.
-std::string buffer(const ir::Type& t) { return std::string("ffi::Buffer<ffi::") + xla_type(kind_of(t)) + ">"; }
+std::string buffer(const ir::Type& t) {
+  return std::string("ffi::Buffer<ffi::") + xla_type(kind_of(t)) + ">";
+}
 
 /// What all handlers share.
 constexpr const char* batches = R"cpp(
-// An argument or result of a batch. Dimensions before those of an example have size 1 where all examples share it.
-template <class Buffer>
-struct Operand {
-  Buffer& buffer;
-  std::size_t lead;   // the number of these dimensions
-  int64_t elements;   // of an example
+  // An argument or result of a batch. Dimensions before those of an example have size 1 where all examples
+  // share it.
+  template <class Buffer>
+  struct Operand {
+    Buffer& buffer;
+    std::size_t lead;  // the number of these dimensions
+    int64_t elements;  // of an example
 
-  Operand(Buffer& b, std::size_t rank) : buffer(b), lead(b.dimensions().size() - rank), elements(1) {
-    for (std::size_t k = 0; k < rank; ++k) elements *= dim(k);
-  }
-  int64_t dim(std::size_t k) const { return buffer.dimensions()[lead + k]; }
-  int64_t examples() const {
-    int64_t n = 1;
-    for (std::size_t k = 0; k < lead; ++k) n *= buffer.dimensions()[k];
-    return n;
-  }
-  // The data of an example, whose number counts through the dimensions of `results`.
-  template <class Results>
-  auto* at(const Results& results, int64_t example) const {
-    int64_t offset = 0, stride = elements;
-    for (std::size_t k = lead; k-- > 0;) {
-      const int64_t size = buffer.dimensions()[k], all = results.buffer.dimensions()[k];
-      if (size != 1) offset += example % all * stride;
-      example /= all;
-      stride *= size;
+    Operand(Buffer& b, std::size_t rank) : buffer(b), lead(b.dimensions().size() - rank), elements(1) {
+      for (std::size_t k = 0; k < rank; ++k) elements *= dim(k);
     }
-    return buffer.typed_data() + offset;
-  }
-};
+    int64_t dim(std::size_t k) const { return buffer.dimensions()[lead + k]; }
+    int64_t examples() const {
+      int64_t n = 1;
+      for (std::size_t k = 0; k < lead; ++k) n *= buffer.dimensions()[k];
+      return n;
+    }
+    // The data of an example, whose number counts through the dimensions of `results`.
+    template <class Results>
+    auto* at(const Results& results, int64_t example) const {
+      int64_t offset = 0, stride = elements;
+      for (std::size_t k = lead; k-- > 0;) {
+        const int64_t size = buffer.dimensions()[k], all = results.buffer.dimensions()[k];
+        if (size != 1) offset += example % all * stride;
+        example /= all;
+        stride *= size;
+      }
+      return buffer.typed_data() + offset;
+    }
+  };
+
+  // A number of each example, also where all share one.
+  template <class T>
+  struct Numbers {
+    std::vector<T> copies;
+    const T* data;
+
+    Numbers(const void* given, bool shared, int64_t n) : data(static_cast<const T*>(given)) {
+      if (!shared) return;
+      copies.assign(static_cast<std::size_t>(n), *data);
+      data = copies.data();
+    }
+  };
 )cpp";
 
 /// "{x.dim(0), ...}", for a tensor of rank 0 "{1}".
@@ -87,7 +104,42 @@ std::string dimensions(const std::string& x, int rank) {
   return "{" + (text.empty() ? "1" : text) + "}";
 }
 
-std::string handler(const ir::Function& f, const std::string& symbol) {
+/// All examples by one call of the function that has rows of them, where all have arrays of their own.
+std::string call_of_batch(const ir::Function& f, const std::string& symbol) {
+  std::string condition = "n > 1", numbers, targets, call;
+  const auto rows = [](const std::string& x, int rank) {
+    std::string text = "{n";
+    for (int r = 0; r < rank; ++r) text += ", " + x + ".dim(" + std::to_string(r) + ")";
+    return text + "}";
+  };
+  const auto type = [](const ir::Type& t, bool constant) {
+    return std::string("lt_") + (constant ? "const_" : "") + ir::kind_name(kind_of(t)) + "_" +
+           std::to_string(rank_of(t) + 1) + "d";
+  };
+  for (std::size_t i = 0; i < f.body->params.size(); ++i) {
+    const ir::Type& t = f.body->params[i]->type;
+    const std::string n = std::to_string(i), given = "a" + n + ".typed_data()", c = element(kind_of(t));
+    condition +=
+        " && (o" + n + ".examples() == n" + (t.is_tensor() ? ")" : " || o" + n + ".examples() == 1)");
+    if (!t.is_tensor())
+      numbers += "    const Numbers<" + c + "> x" + n + "(" + given + ", o" + n + ".examples() == 1, n);\n";
+    call += type(t, true) + "{" +
+            (t.is_tensor() ? "reinterpret_cast<const " + c + "*>(" + given + ")" : "x" + n + ".data") + ", " +
+            rows("o" + n, rank_of(t)) + "}, ";
+  }
+  for (std::size_t i = 0; i < f.result_types.size(); ++i) {
+    const ir::Type& t = f.result_types[i];
+    const std::string n = std::to_string(i);
+    targets += "    " + type(t, false) + " t" + n + " = {reinterpret_cast<" + element(kind_of(t)) + "*>(r" +
+               n + "->typed_data()), " + rows("q" + n, rank_of(t)) + "};\n";
+    call += "&t" + n + ", ";
+  }
+  return "  if (" + condition + ") {\n" + numbers + targets + "    if (" + symbol + "(" + call +
+         "&message) != 0) return ffi::Error::Internal(message);\n    return ffi::Error::Success();\n  }\n";
+}
+
+/// `batch`: the symbol of the function that has rows of examples, or nothing.
+std::string handler(const ir::Function& f, const std::string& symbol, const std::string& batch) {
   std::string parameters, binding, operands, targets, call;
   for (std::size_t i = 0; i < f.body->params.size(); ++i) {
     const ir::Type& t = f.body->params[i]->type;
@@ -95,8 +147,8 @@ std::string handler(const ir::Function& f, const std::string& symbol) {
     parameters += (parameters.empty() ? "" : ", ") + buffer(t) + " a" + n;
     binding += ".Arg<" + buffer(t) + ">()";
     operands += "  const Operand o" + n + "(a" + n + ", " + std::to_string(rank_of(t)) + ");\n";
-    call += t.is_tensor() ? tensor_type(t, true) + "{reinterpret_cast<const " + element(t.element()) + "*>(" + data + "), " +
-                                dimensions("o" + n, t.rank()) + "}, "
+    call += t.is_tensor() ? tensor_type(t, true) + "{reinterpret_cast<const " + element(t.element()) + "*>(" +
+                                data + "), " + dimensions("o" + n, t.rank()) + "}, "
                           : "*" + data + ", ";
   }
   for (std::size_t i = 0; i < f.result_types.size(); ++i) {
@@ -109,15 +161,16 @@ std::string handler(const ir::Function& f, const std::string& symbol) {
       call += data + ", ";
       continue;
     }
-    targets += "    " + tensor_type(t, false) + " t" + n + " = {reinterpret_cast<" + element(t.element()) + "*>(" + data + "), " +
-               dimensions("q" + n, t.rank()) + "};\n";
+    targets += "    " + tensor_type(t, false) + " t" + n + " = {reinterpret_cast<" + element(t.element()) +
+               "*>(" + data + "), " + dimensions("q" + n, t.rank()) + "};\n";
     call += "&t" + n + ", ";
   }
-  return "static ffi::Error call_" + symbol + "(" + parameters + ") {\n  const char* message = nullptr;\n" + operands +
-         "  for (int64_t e = 0, n = q0.examples(); e < n; ++e) {\n" + targets + "    if (" + symbol + "(" + call +
+  return "static ffi::Error call_" + symbol + "(" + parameters + ") {\n  const char* message = nullptr;\n" +
+         operands + "  const int64_t n = q0.examples();\n" + (batch.empty() ? "" : call_of_batch(f, batch)) +
+         "  for (int64_t e = 0; e < n; ++e) {\n" + targets + "    if (" + symbol + "(" + call +
          "&message) != 0) return ffi::Error::Internal(message);\n  }\n" +
-         "  return ffi::Error::Success();\n}\nXLA_FFI_DEFINE_HANDLER_SYMBOL(lt_jax_" + symbol + ", call_" + symbol +
-         ", ffi::Ffi::Bind()" + binding + ");\n";
+         "  return ffi::Error::Success();\n}\nXLA_FFI_DEFINE_HANDLER_SYMBOL(lt_jax_" + symbol + ", call_" +
+         symbol + ", ffi::Ffi::Bind()" + binding + ");\n";
 }
 
 /// A call with ones, for the shapes of its results.
@@ -128,30 +181,36 @@ std::string shape_finder(const ir::Function& f, const std::string& symbol) {
     const std::string x = "a" + std::to_string(i);
     if (!t.is_tensor()) {
       if (t.is_integer())
-        before += std::string("  const auto ") + x + " = static_cast<" + element(t.kind()) + ">(*integers++);\n";
+        before +=
+            std::string("  const auto ") + x + " = static_cast<" + element(t.kind()) + ">(*integers++);\n";
       call += t.is_integer() ? x + ", " : std::string("1, ");
       continue;
     }
     const std::string rank = std::to_string(t.rank());
     before += "  " + tensor_type(t, true) + " t" + x + " = {nullptr, {1}};\n  std::size_t n" + x +
               " = 1;\n  for (int r = 0; r < " + rank + "; ++r) n" + x + " *= static_cast<std::size_t>(t" + x +
-              ".dim[r] = *sizes++);\n  const std::vector<" + element(t.element()) + "> " + x + "(n" + x + ", 1);\n  t" +
-              x + ".data = " + x + ".data();\n";
+              ".dim[r] = *sizes++);\n  const std::vector<" + element(t.element()) + "> " + x + "(n" + x +
+              ", 1);\n  t" + x + ".data = " + x + ".data();\n";
     call += "t" + x + ", ";
   }
   for (std::size_t i = 0; i < f.result_types.size(); ++i) {
     const ir::Type& t = f.result_types[i];
     const std::string r = "r" + std::to_string(i);
-    before += "  " + (t.is_tensor() ? tensor_type(t, false) : t.is_bool() ? std::string("bool") : element(t.kind())) +
+    before += "  " +
+              (t.is_tensor() ? tensor_type(t, false)
+               : t.is_bool() ? std::string("bool")
+                             : element(t.kind())) +
               " " + r + " = {};\n";
     call += "&" + r + ", ";
     if (t.is_tensor())
       after += "  for (int r = 0; r < " + std::to_string(t.rank()) + "; ++r) *out++ = " + r + ".dim[r];\n";
   }
   return "extern \"C\" int lt_shapes_" + symbol +
-         "(const int64_t* integers, const int64_t* sizes, int64_t* out, const char** message) try {\n" + before +
-         "  (void)integers, (void)sizes;\n  if (" + symbol + "(" + call + "message) != 0) return 1;\n" + after +
-         "  (void)out;\n  return 0;\n} catch (const std::bad_alloc&) {\n  *message = \"out of memory\";\n  return 1;\n}\n\n";
+         "(const int64_t* integers, const int64_t* sizes, int64_t* out, const char** message) try {\n" +
+         before + "  (void)integers, (void)sizes;\n  if (" + symbol + "(" + call +
+         "message) != 0) return 1;\n" + after +
+         "  (void)out;\n  return 0;\n} catch (const std::bad_alloc&) {\n  *message = \"out of memory\";\n  "
+         "return 1;\n}\n\n";
 }
 
 /// The folder of XLA's headers, of the interpreter that LANTERN_PYTHON names, or python3.
@@ -161,32 +220,39 @@ std::string xla_headers() {
   const std::string remedy = "; activate an environment with jax, or name its interpreter by LANTERN_PYTHON";
   if (!codegen::find_program(python)) throw Error("--emit=jax: there is no '" + python + "'" + remedy);
   const codegen::ProcessResult found = codegen::run_process(
-      {python, "-c", "import jaxlib, os; print(os.path.join(os.path.dirname(jaxlib.__file__), 'include'), end='')"});
-  if (found.status != 0) throw Error("--emit=jax: '" + python + "' has no jaxlib, whose headers are needed" + remedy);
+      {python, "-c",
+       "import jaxlib, os; print(os.path.join(os.path.dirname(jaxlib.__file__), 'include'), end='')"});
+  if (found.status != 0)
+    throw Error("--emit=jax: '" + python + "' has no jaxlib, whose headers are needed" + remedy);
   if (!std::filesystem::is_regular_file(found.out + "/xla/ffi/api/ffi.h"))
-    throw Error("--emit=jax: the jaxlib of '" + python + "' has no xla/ffi/api/ffi.h: it is too old (0.4.31 has it)");
+    throw Error("--emit=jax: the jaxlib of '" + python +
+                "' has no xla/ffi/api/ffi.h: it is too old (0.4.31 has it)");
   return found.out;
 }
 
 }  // namespace
 
-std::string jax_handlers(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
-                         const std::string& header) {
+std::string jax_handlers(const std::vector<StagedFunction>& functions,
+                         const std::vector<std::string>& symbols, const std::string& header) {
   refuse_trees(functions, "jax", "JAX");
   std::string text = "#include <new>\n#include <vector>\n#include \"xla/ffi/api/ffi.h\"\n" + header +
                      "namespace ffi = xla::ffi;\n" + batches;
   for (std::size_t i = 0; i < functions.size(); ++i) {
+    if (functions[i].batch) continue;
     const ir::Function& f = *functions[i].module->entry;
-    text += shape_finder(f, symbols[i]) + handler(f, symbols[i]) + "\n";
+    const bool batch = i + 1 < functions.size() && functions[i + 1].batch;
+    text += shape_finder(f, symbols[i]) + handler(f, symbols[i], batch ? symbols[i + 1] : "") + "\n";
   }
   const std::string headers = xla_headers();
   const codegen::TemporaryDirectory directory;
-  const std::filesystem::path source = directory.path() / "handlers.cpp", object = directory.path() / "handlers.o";
+  const std::filesystem::path source = directory.path() / "handlers.cpp",
+                              object = directory.path() / "handlers.o";
   codegen::write_file(source, text);
   std::vector<std::string> command = codegen::system_compiler_command();
   // Below -O2 the header's decoding of a call is not inlined, and takes a quarter of a microsecond.
-  for (const std::string& word : {std::string("-std=c++17"), std::string("-O2"), std::string("-fPIC"), std::string("-w"),
-                                  "-I" + headers, std::string("-c"), source.string(), std::string("-o"), object.string()})
+  for (const std::string& word :
+       {std::string("-std=c++17"), std::string("-O2"), std::string("-fPIC"), std::string("-w"),
+        "-I" + headers, std::string("-c"), source.string(), std::string("-o"), object.string()})
     command.push_back(word);
   const codegen::ProcessResult result = codegen::run_process(command);
   if (result.status != 0) {

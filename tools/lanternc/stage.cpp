@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <optional>
 
 #include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/compiler/ad/program.hpp"
+#include "lantern/compiler/ad/vmap.hpp"
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/compile.hpp"
 #include "lantern/compiler/passes/direct/close.hpp"
@@ -34,7 +36,8 @@ int vector_lanes(const Options& options) {
 
 namespace {
 
-/// In a text that others compile, contraction is theirs: whether the processor has the operation is not known.
+/// In a text that others compile, contraction is theirs: whether the processor has the operation is not
+/// known.
 bool contracts(const Options& options) {
   if (options.strict_math || options.cuda || options.is_text() || options.emit == Emit::html) return false;
   return options.code_level() > 0 && codegen::arithmetic_of(options.cpu).fused_multiply_add;
@@ -62,44 +65,88 @@ std::unique_ptr<ir::Module> staged(const core::driver::Registered& function) {
   }
 }
 
-/// A program of the arguments and a cotangent of each floating result; one cotangent of each floating argument, behind the
-/// results of the function itself if `values`.
-ad::Program pullback_of(const ad::Program& program, const std::vector<ir::Type>& parameters, bool values, const Location& loc) {
+/// A program of the arguments and a cotangent of each floating result; one cotangent of each floating
+/// argument, behind the results of the function itself if `values`.
+ad::Program pullback_of(const ad::Program& program, const std::vector<ir::Type>& parameters, bool values,
+                        const Location& loc) {
   ad::Active active;
   for (const ir::Type& t : parameters) active.push_back(t.is_differentiable());
   return {program.name + "_vjp", [program, active, values, loc](const Datums& in) {
-            return ad::vjp(program, ad::slice(in, 0, active.size()), active, ad::slice(in, active.size(), in.size()),
-                           values, loc);
+            return ad::vjp(program, ad::slice(in, 0, active.size()), active,
+                           ad::slice(in, active.size(), in.size()), values, loc);
           }};
 }
 
-/// A program of the arguments and a tangent of each floating argument; a tangent of each floating one of so many results.
-ad::Program pushforward_of(const ad::Program& program, const std::vector<ir::Type>& parameters, std::size_t results,
-                           const Location& loc) {
+/// A program of the arguments and a tangent of each floating argument; a tangent of each floating one of so
+/// many results.
+ad::Program pushforward_of(const ad::Program& program, const std::vector<ir::Type>& parameters,
+                           std::size_t results, const Location& loc) {
   ad::Active active;
   for (const ir::Type& t : parameters) active.push_back(t.is_differentiable());
   return {program.name + "_jvp", [program, active, results, loc](const Datums& in) {
-            const Datums both =
-                ad::jvp(program, ad::slice(in, 0, active.size()), active, ad::slice(in, active.size(), in.size()), loc);
+            const Datums both = ad::jvp(program, ad::slice(in, 0, active.size()), active,
+                                        ad::slice(in, active.size(), in.size()), loc);
             return ad::slice(both, results, both.size());
           }};
 }
 
 std::vector<ir::Type> floating(const std::vector<ir::Type>& types) {
   std::vector<ir::Type> found;
-  std::ranges::copy_if(types, std::back_inserter(found), [](const ir::Type& t) { return t.is_differentiable(); });
+  std::ranges::copy_if(types, std::back_inserter(found),
+                       [](const ir::Type& t) { return t.is_differentiable(); });
   return found;
 }
 
+/// The type of many values; nothing where vmap has no rows of such values.
+std::optional<ir::Type> rows_of(const ir::Type& t) {
+  if (t.is_scalar() && !t.is_bool()) return ir::Type::tensor(t.kind(), {ir::dynamic});
+  if (!t.is_tensor() || !t.is_float_element()) return {};
+  std::vector<std::int64_t> dims{ir::dynamic};
+  dims.insert(dims.end(), t.dims().begin(), t.dims().end());
+  return ir::Type::tensor(t.element(), dims);
+}
+
+/// Behind the last function the same of many examples (vmap), where there is one. Without it the examples are
+/// computed by one call each.
+void add_batch(std::vector<StagedFunction>& functions, const std::vector<ir::Type>& parameters,
+               const ad::Program& program, const Options& options) {
+  const StagedFunction& one = functions.back();
+  const std::vector<ir::Type> results = one.module->entry->result_types;
+  std::vector<ir::Type> rows;
+  for (const ir::Type& t : parameters)
+    if (const auto many = rows_of(t)) rows.push_back(*many);
+  if (rows.empty() || rows.size() != parameters.size() ||
+      !std::ranges::all_of(results, [](const ir::Type& t) { return rows_of(t).has_value(); }))
+    return;
+  StagedFunction f{one.name + "_batch", nullptr,          {},  one.loc, one.pullbacks,
+                   one.pushforwards,    one.gives_values, true};
+  const auto run = [program, results, loc = one.loc](const Datums& in) {
+    return ad::vmap(program, in, std::vector<bool>(in.size(), true), results, loc);
+  };
+  try {
+    const OutputToErrors redirected;
+    f.module = core::driver::stage(f.name, rows, run);
+  } catch (const Error&) {  // of results whose sizes differ, for instance
+    return;
+  }
+  run_on_large_stack([&] {
+    f.staged = ir::print(*f.module, {.locations = true, .names = true});
+    optimise(f, options);
+  });
+  functions.push_back(std::move(f));
+}
+
 /// Behind the functions a derivative of one of them. False, with a note, where there is none.
-bool add_derivative(std::vector<StagedFunction>& functions, StagedFunction f, const core::driver::Registered& registered,
-                    const std::vector<ir::Type>& parameters, const ad::Program& program, const Options& options) {
+bool add_derivative(std::vector<StagedFunction>& functions, StagedFunction f,
+                    const core::driver::Registered& registered, const std::vector<ir::Type>& parameters,
+                    const ad::Program& program, const Options& options) {
   try {
     const OutputToErrors redirected;
     f.module = core::driver::stage(f.name, parameters, program.run);
   } catch (const Error& e) {  // an external function without a rule, for instance
     const std::string how = f.pushforwards > 0 ? " by forward mode" : "";
-    tell(registered.loc.str() + ": note: " + registered.name + " has no derivative" + how + " for other programs: " + e.what() + "\n");
+    tell(registered.loc.str() + ": note: " + registered.name + " has no derivative" + how +
+         " for other programs: " + e.what() + "\n");
     return false;
   }
   run_on_large_stack([&] {
@@ -116,23 +163,28 @@ bool add_pullbacks(std::vector<StagedFunction>& functions, const core::driver::R
   auto [parameters, program] = registered.program();
   std::string name = registered.name;
   std::vector<ir::Type> results = functions.back().module->entry->result_types;
+  if (options.emit == Emit::jax) add_batch(functions, parameters, program, options);
   for (int order = 1; order <= 2; ++order) {
     const std::vector<ir::Type> seeds = floating(results), adjoints = floating(parameters);
     if (seeds.empty() || adjoints.empty()) return true;
-    // JAX differentiates a function with one floating number for a result by one call of this: the cotangent is a factor.
-    const bool values = options.emit == Emit::jax && order == 1 && results.size() == 1 && results[0].is_scalar();
+    // JAX differentiates a function with one floating number for a result by one call of this: the cotangent
+    // is a factor.
+    const bool values =
+        options.emit == Emit::jax && order == 1 && results.size() == 1 && results[0].is_scalar();
     program = pullback_of(program, parameters, values, registered.loc);
     name += "_vjp";
     parameters = ad::joined(parameters, seeds);
     results = values ? ad::joined(results, adjoints) : adjoints;
-    if (!add_derivative(functions, {name, nullptr, {}, registered.loc, order, 0, values}, registered, parameters, program, options))
+    if (!add_derivative(functions, {name, nullptr, {}, registered.loc, order, 0, values}, registered,
+                        parameters, program, options))
       return false;
+    if (options.emit == Emit::jax && order == 1) add_batch(functions, parameters, program, options);
   }
   return true;
 }
 
-/// Behind those its pushforward, and the pushforward of that. Both give tangents alone: jax.jacfwd has a batch of tangents for
-/// one value.
+/// Behind those its pushforward, and the pushforward of that. Both give tangents alone: jax.jacfwd has a
+/// batch of tangents for one value.
 void add_pushforwards(std::vector<StagedFunction>& functions, const core::driver::Registered& registered,
                       std::vector<ir::Type> results, const Options& options) {
   auto [parameters, program] = registered.program();
@@ -144,8 +196,10 @@ void add_pushforwards(std::vector<StagedFunction>& functions, const core::driver
     name += "_jvp";
     parameters = ad::joined(parameters, seeds);
     results = tangents;
-    if (!add_derivative(functions, {name, nullptr, {}, registered.loc, 0, order, false}, registered, parameters, program, options))
+    if (!add_derivative(functions, {name, nullptr, {}, registered.loc, 0, order, false}, registered,
+                        parameters, program, options))
       return;
+    if (order == 1) add_batch(functions, parameters, program, options);
   }
 }
 
@@ -223,7 +277,8 @@ void optimise(StagedFunction& function, const Options& options) {
   passes::run_pipeline(module, pipeline);
   // A GPU has no room for continuations: at -O0 too.
   if (options.cuda) passes::unwind(module);
-  function.progress.remarks.insert(function.progress.remarks.end(), remarks.all().begin(), remarks.all().end());
+  function.progress.remarks.insert(function.progress.remarks.end(), remarks.all().begin(),
+                                   remarks.all().end());
   if (options.time_passes) print_timings(name, timings);
 }
 
@@ -238,9 +293,12 @@ std::vector<StagedFunction> stage_functions(const StagingImage& image, const Opt
     }
     run_on_large_stack([&] {
       if (options.verify) ir::verify(*f.module, ir::forms::staged);
-      if (has_interface(options) || optimised_apart(options)) f.staged = ir::print(*f.module, {.locations = true, .names = true});
-      if (options.emit == Emit::cps) passes::to_cps(*f.module);
-      else if (!optimised_apart(options)) optimise(f, options);
+      if (has_interface(options) || optimised_apart(options))
+        f.staged = ir::print(*f.module, {.locations = true, .names = true});
+      if (options.emit == Emit::cps)
+        passes::to_cps(*f.module);
+      else if (!optimised_apart(options))
+        optimise(f, options);
       if (options.verify) ir::verify(*f.module);
     });
     functions.push_back(std::move(f));

@@ -20,6 +20,7 @@ struct StagedFunction {
   int pullbacks = 0;   ///< how often a derivative was taken of it for others: 1, the pullback of a function; 2, of that
   int pushforwards = 0;  ///< the same by forward mode: 1, the tangents of a function's results; 2, those of that
   bool gives_values = false;  ///< a pullback that has the results of its function before the cotangents
+  bool batch = false;         ///< the function before it, of many examples at once: each argument and result has rows
   std::string staged = {};  ///< as text, for a program, and where it is to be printed as a source: see `optimised`
 };
 
