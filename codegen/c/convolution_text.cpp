@@ -54,9 +54,9 @@ LT_GEMM_APART static void lt_winograd_filters_$K($T* to, const lt_convolution_$K
   }
 }
 
-/* A row of a picture, d B for each tile: the tiles' four numbers lie `apart` from each other. `row` has room for the picture's
+/* A row of a picture, d B for each tile: the tiles' four numbers lie `distance` numbers from one to the next. `row` has room for the picture's
    row and 26 more, which are zeros. */
-LT_GEMM_APART static void lt_winograd_row_$K($T* to, int64_t apart, $T* row, const $T* x, int64_t step, int64_t columns,
+LT_GEMM_APART static void lt_winograd_row_$K($T* to, int64_t distance, $T* row, const $T* x, int64_t step, int64_t columns,
                                              int64_t tiles) {
   if (step == 1) lt_copy_$K(row, x, columns);
   else
@@ -68,19 +68,19 @@ LT_GEMM_APART static void lt_winograd_row_$K($T* to, int64_t apart, $T* row, con
     const lt_eight_$K d2 = __builtin_shufflevector(c, d, 0, 2, 4, 6, 8, 10, 12, 14);
     const lt_eight_$K d3 = __builtin_shufflevector(c, d, 1, 3, 5, 7, 9, 11, 13, 15);
     LT_STORE(to + t, d0 - d2);
-    LT_STORE(to + apart + t, d1 + d2);
-    LT_STORE(to + 2 * apart + t, d2 - d1);
-    LT_STORE(to + 3 * apart + t, d1 - d3);
+    LT_STORE(to + distance + t, d1 + d2);
+    LT_STORE(to + 2 * distance + t, d2 - d1);
+    LT_STORE(to + 3 * distance + t, d1 - d3);
   }
 }
 
 /* B' (d B) of some tiles, of even and odd rows of a picture: eight at a time go to their place in 16 panels. */
-LT_GEMM_APART static void lt_winograd_tiles_$K($T* to, int64_t panels, int64_t across, const $T* even, const $T* odd, int64_t apart,
+LT_GEMM_APART static void lt_winograd_tiles_$K($T* to, int64_t panels, int64_t across, const $T* even, const $T* odd, int64_t distance,
                                                int64_t next_row) {
   for (int64_t j = 0; j < 4; ++j)
     for (int64_t t = 0; t < across; t += 8) {
-      const lt_eight_$K d0 = LT_LOAD(even + j * apart + t), d1 = LT_LOAD(odd + j * apart + t);
-      const lt_eight_$K d2 = LT_LOAD(even + j * apart + next_row + t), d3 = LT_LOAD(odd + j * apart + next_row + t);
+      const lt_eight_$K d0 = LT_LOAD(even + j * distance + t), d1 = LT_LOAD(odd + j * distance + t);
+      const lt_eight_$K d2 = LT_LOAD(even + j * distance + next_row + t), d3 = LT_LOAD(odd + j * distance + next_row + t);
       LT_STORE(to + j * panels + t, d0 - d2);
       LT_STORE(to + (4 + j) * panels + t, d1 + d2);
       LT_STORE(to + (8 + j) * panels + t, d2 - d1);
@@ -89,14 +89,14 @@ LT_GEMM_APART static void lt_winograd_tiles_$K($T* to, int64_t panels, int64_t a
 }
 
 /* A' m A of some tiles: the upper and the lower row of their results. */
-LT_GEMM_APART static void lt_winograd_results_$K($T* upper, $T* lower, const $T* m, int64_t apart, int64_t tiles) {
+LT_GEMM_APART static void lt_winograd_results_$K($T* upper, $T* lower, const $T* m, int64_t distance, int64_t tiles) {
   for (int64_t t = 0; t < tiles; t += 8) {
     lt_eight_$K s[2][4];
     for (int j = 0; j < 4; ++j) {
-      const $T* const at = m + j * apart + t;
-      const lt_eight_$K m1 = LT_LOAD(at + 4 * apart), m2 = LT_LOAD(at + 8 * apart);
+      const $T* const at = m + j * distance + t;
+      const lt_eight_$K m1 = LT_LOAD(at + 4 * distance), m2 = LT_LOAD(at + 8 * distance);
       s[0][j] = LT_LOAD(at) + (m1 + m2);
-      s[1][j] = (m1 - m2) - LT_LOAD(at + 12 * apart);
+      s[1][j] = (m1 - m2) - LT_LOAD(at + 12 * distance);
     }
     for (int i = 0; i < 2; ++i) {
       const lt_eight_$K a = s[i][0] + (s[i][1] + s[i][2]), b = (s[i][1] - s[i][2]) - s[i][3];
@@ -114,32 +114,32 @@ static void lt_winograd_picture_$K(lt_workspace* ws, int fresh, const lt_convolu
   const int64_t columns = LT_GEMM_COLUMNS_$K, narrow = LT_GEMM_NARROW_$K >= 8 ? LT_GEMM_NARROW_$K : columns;
   const int64_t fit = 393216 / (16 * inputs * (int64_t)sizeof($T));
   const int64_t most = (all + columns - 1) / columns * columns, some = fit < columns ? columns : fit - fit % columns;
-  const int64_t chunk = some < most ? some : most, apart = (chunk / wide + 3) * wide + chunk + 8, panels = inputs * chunk;
+  const int64_t chunk = some < most ? some : most, distance = (chunk / wide + 3) * wide + chunk + 8, panels = inputs * chunk;
   const lt_position mark = lt_mark(ws);
   $T* const row = ($T*)lt_allocate(ws, (c->width + 2 + 26) * (int64_t)sizeof($T));
-  $T* const even = ($T*)lt_allocate(ws, 8 * apart * (int64_t)sizeof($T));
-  $T* const odd = even + 4 * apart;
+  $T* const even = ($T*)lt_allocate(ws, 8 * distance * (int64_t)sizeof($T));
+  $T* const odd = even + 4 * distance;
   $T* const tiles = ($T*)lt_allocate(ws, 16 * panels * (int64_t)sizeof($T));
   $T* const products = ($T*)lt_allocate(ws, 16 * rows * chunk * (int64_t)sizeof($T));
   $T* const upper = ($T*)lt_allocate(ws, 4 * chunk * (int64_t)sizeof($T));
   $T* const lower = upper + 2 * chunk;
   for (int64_t j = 0; j < c->width + 2 + 26; ++j) row[j] = 0;
-  for (int64_t j = 0; j < 8 * apart; ++j) even[j] = 0;
+  for (int64_t j = 0; j < 8 * distance; ++j) even[j] = 0;
   for (int64_t t = 0; t < all; t += chunk) {
     const int64_t next = t + chunk < all ? t + chunk : all, first_row = t / wide, last_row = (next - 1) / wide;
     for (int64_t i = 0; i < inputs; ++i) {
       for (int64_t u = 2 * first_row; u <= 2 * last_row + 3; ++u) {
         $T* const to = (u % 2 ? odd : even) + (u / 2 - first_row) * wide;
         if (u < c->height + 2)
-          lt_winograd_row_$K(to, apart, row, x + i * c->x_channel + u * c->x_row, c->x_column, c->width + 2, wide);
+          lt_winograd_row_$K(to, distance, row, x + i * c->x_channel + u * c->x_row, c->x_column, c->width + 2, wide);
         else
           for (int64_t j = 0; j < 4; ++j)
-            for (int64_t q = 0; q < wide; ++q) to[j * apart + q] = 0;
+            for (int64_t q = 0; q < wide; ++q) to[j * distance + q] = 0;
       }
       const int64_t from = t - first_row * wide;
       for (int64_t q = 0, across; t + q < next; q += across) {
         across = next - t - q > narrow ? columns : narrow;
-        lt_winograd_tiles_$K(tiles + q * inputs + i * across, panels, across, even + from + q, odd + from + q, apart, wide);
+        lt_winograd_tiles_$K(tiles + q * inputs + i * across, panels, across, even + from + q, odd + from + q, distance, wide);
       }
     }
     for (int64_t o = 0; o < filled; o += rows) {

@@ -187,6 +187,9 @@ struct Kernels {
       if (!d.type().is_tensor()) return {};
       return box(d).shape;
     };
+    // Before factors are asked where their elements are: one may be the tensor that is added to, whose memory goes on.
+    Datum out;
+    if (n.accumulates && in[0].type().is_tensor()) out = own(in[0]);
     const auto numbers = std::make_unique<T[]>(in.size());  // of operands without dimensions
     std::vector<const T*> from;
     for (std::size_t i = 0; i < n.operands.size(); ++i) {
@@ -196,12 +199,9 @@ struct Kernels {
       points.follow(n.operands[i].at, shape(in[i]));
     }
     T total{};
-    Datum out;
-    if (n.accumulates && !in[0].type().is_tensor()) {
+    if (n.accumulates && out.empty()) {
       total = literal<T>(in[0]);
-    } else if (n.accumulates) {
-      out = own(in[0]);
-    } else if (!n.result.empty()) {
+    } else if (!n.accumulates && !n.result.empty()) {
       std::vector<std::int64_t> sizes;
       for (const ir::Subscript& s : n.result) sizes.push_back(points.size(s.letter()));
       out = make_tensor(kind(), std::move(sizes));

@@ -176,6 +176,25 @@ TEST_CASE("branch_neighbours: sides that read between elements that are read in 
   }
 }
 
+TEST_CASE("branch_neighbours: indices that wrap lie between no others", "[vectorise]") {
+  const auto f = [](A x, A y, I k) {
+    return IF(
+        k >= 0,
+        [&] {
+          return FOR(1, y.size(), D(0.0), [&](I i, D s) {
+            const D base = x[i] * x[i + 3 * k];
+            return s + base +
+                   IF(
+                       y[i] > 0.0, [&] { return exp(x[i + k]); }, [&] { return exp(y[i]); });
+          });
+        },
+        [&] { return D(0.0); });
+  };
+  const std::vector<double> x = numbers(11), y(11, -1.0);
+  const std::int64_t third = 6148914691236517205;  // three times this is -1 modulo 2^64
+  CHECK(compile(f, with(3))(x, y, third) == Approx(eager(f)(x, y, third)).epsilon(1e-12));
+}
+
 TEST_CASE("branch_neighbours: random stencils", "[passes][vectorise]") {
   // Others for each number of lanes.
   const unsigned first = 10 * static_cast<unsigned>(test::lanes_under_test());

@@ -157,3 +157,32 @@ TEST_CASE("threads share what a program captured, and its old versions", "[eager
   for (std::thread& t : threads) t.join();
   for (const double r : results) CHECK(r == expected);
 }
+
+TEST_CASE("a product is added to one of its factors", "[eager]") {
+  using M = Rep<Tensor<double, dyn, dyn>>;
+  // The cotangent that a sum hands to both of its terms is a factor of what is added to it.
+  const auto residual = [](M m, M c) {
+    const M r = matmul(m, c) + m;
+    return sum(r * r);
+  };
+  const auto square = [](M m, M c) {
+    const M r = m + matmul(matmul(m, m), c);
+    return sum(r * r);
+  };
+  const TensorValue<double> m{{2, 2}, {1, 2, 3, 4}}, c{{2, 2}, {0.2, 0.5, 0.1, 0.3}};
+  const auto check = [&](const auto& program) {
+    const auto f = compile(program, {.target = Target::c});
+    const auto by_eager = eager(grad<0>(program))(m, c),
+               compiled = compile(grad<0>(program), {.target = Target::c})(m, c);
+    for (std::size_t i = 0; i < 4; ++i) {
+      CAPTURE(i);
+      CHECK(by_eager.data[i] == Approx(compiled.data[i]).epsilon(1e-13));
+      TensorValue<double> up = m, down = m;
+      up.data[i] += 1e-6;
+      down.data[i] -= 1e-6;
+      CHECK(by_eager.data[i] == Approx((f(up, c) - f(down, c)) / 2e-6).epsilon(1e-6));
+    }
+  };
+  check(residual);
+  check(square);
+}

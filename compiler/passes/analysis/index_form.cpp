@@ -567,8 +567,11 @@ Place place(const Op& access, std::size_t dimension) {
   return {index_form(access.operands[1 + dimension]), size_form(access.operands[0], dimension)};
 }
 
-/// True where operations that run whenever `from` is reached, before it or after, access places of as many,
-/// not before and not after this one; as far as the next loop around, and not too far.
+/// Of the accesses that are made whenever `from` is reached, before it or after, as far as the next loop around and not
+/// too far: true where one is to this place, or where two are to places of the same size between which it lies.
+///
+/// Indices may wrap. Between two elements that exist there are less than 2^63 others. Where their forms differ by a number,
+/// or by one unknown less a number, that is the distance, and whatever lies between the forms lies between the elements.
 bool lies_between_accesses(const Place& p, const Op& from, const Bounds& known) {
   constexpr int far = 400;
   int looked = 0;
@@ -576,7 +579,18 @@ bool lies_between_accesses(const Place& p, const Op& from, const Bounds& known) 
     const auto least = known.extreme(x - y, false);
     return least && known.nonnegative(*least);
   };
-  bool low = false, high = false;
+  const auto is_distance = [](const IndexForm& f) {
+    const auto unknowns = f.unknowns();
+    if (unknowns.size() != 1) return f.number().has_value();
+    const auto s = f.split(unknowns[0]);
+    return s && s->coefficient.number() == 1 && s->rest.number().value_or(1) <= 0;
+  };
+  std::vector<IndexForm> below, above;
+  const auto enclosed = [&] {
+    return std::ranges::any_of(below, [&](const IndexForm& low) {
+      return std::ranges::any_of(above, [&](const IndexForm& high) { return is_distance(high - low); });
+    });
+  };
   for (const Block* b = from.parent; b; b = b->parent ? b->parent->parent : nullptr) {
     for (const Op* op : b->ops) {
       if (++looked > far) return false;
@@ -585,14 +599,13 @@ bool lies_between_accesses(const Place& p, const Op& from, const Bounds& known) 
         const Place other = place(*op, d);
         if (other == p) return true;
         if (other.second != p.second) continue;
-        low = low || at_least(p.first, other.first);
-        high = high || at_least(other.first, p.first);
-        if (low && high) return true;
+        if (at_least(p.first, other.first)) below.push_back(other.first);
+        if (at_least(other.first, p.first)) above.push_back(other.first);
       }
     }
-    if (b->parent && b->parent->is(Opcode::loop_)) return false;
+    if (b->parent && b->parent->is(Opcode::loop_)) break;
   }
-  return false;
+  return enclosed();
 }
 
 }  // namespace
