@@ -169,7 +169,7 @@ TEST_CASE("a product is added to one of its factors", "[eager]") {
     const M r = m + matmul(matmul(m, m), c);
     return sum(r * r);
   };
-  const TensorValue<double> m{{2, 2}, {1, 2, 3, 4}}, c{{2, 2}, {0.2, 0.5, 0.1, 0.3}};
+  const TensorValue<double> m{{1, 2, 3, 4}, {2, 2}}, c{{0.2, 0.5, 0.1, 0.3}, {2, 2}};
   const auto check = [&](const auto& program) {
     const auto f = compile(program, {.target = Target::c});
     const auto by_eager = eager(grad<0>(program))(m, c),
