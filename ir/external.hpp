@@ -24,7 +24,7 @@ inline bool communicates(const Op& op) {
 }
 /// True for one that writes its last operand from end to end, and reads nothing of it.
 inline bool writes_last(const Op& op) {
-  if (!communicates(op) || !op.operands.back()->type.is_tensor()) return false;
+  if (!communicates(op) || op.operands.empty() || !op.operands.back()->type.is_tensor()) return false;
   const std::string_view text = op.text;
   return text.starts_with("void distributed_") && !text.starts_with("void distributed_dims");  // which completes dimensions
 }

@@ -350,7 +350,7 @@ static void lt_gemm_ready_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, 
 #endif
   const lt_position mark = lt_mark(ws);
   const $T *a_kept = 0, *b_kept = ready;
-  /* Too few rows use a number of b for packing to pay, unless rows of b meet in a cache. */
+  /* With few rows each number of b is used too seldom for packing to pay, unless rows of b collide in the cache. */
   const int few_rows = m <= 4 * rows && b_column == 1 && k <= 1024 && b_row * (int64_t)sizeof($T) % 512 != 0;
   if (m > 4 && !ready) {
     if (!few_rows) a_kept = lt_gemm_kept_$K(ws, a, m, a_row, k, a_column, rows);

@@ -15,9 +15,9 @@ const std::vector<PreludePart>& convolution_parts() {
        functions,
        {"K:contract", "kept", "allocate", "mark", "K:gemm_tile", "K:panel", "K:gemm", "integers"},
        R"c(#ifndef __TINYC__
-/* A convolution of pictures of `height` by `width` results with filters of 3 by 3: steps of an input channel, a row and a
-   column in the pictures, of an output and an input channel, a row and a column in the filters, and of an output channel, a row
-   and a column in the results. */
+/* A convolution of pictures of `height` by `width` results with filters of 3 by 3. The strides of pictures: by
+   input channel, row and column; of filters: by output channel, input channel, row and column; of results: by output channel, row
+   and column. */
 typedef struct lt_convolution_$K {
   int64_t inputs, outputs, height, width;
   int64_t x_channel, x_row, x_column, y_output, y_input, y_row, y_column, r_channel, r_row, r_column;

@@ -81,8 +81,8 @@ static inline void lt_turn_lines_$K($T* to, int64_t across, const $T* at, const 
       {"kept",
        functions,
        {"panels", "gemm_sizes", "integers"},
-       R"c(/* Memory of so many bytes, which begins where a cache line does, for what the first call makes of a matrix that is the same
-   in every call; whether it was `made` before. Null where the matrix, of which `end` is the end, may change. */
+       R"c(/* Memory of so many bytes, aligned to a cache line, for what the first call makes of a matrix that is the same in every call.
+   `made` says whether an earlier call has filled it. Null where the matrix, which ends at `end`, may change. */
 LT_GEMM_APART static void* lt_kept(lt_workspace* ws, const lt_packed* key, const char* end, unsigned long bytes, int* made) {
   lt_panels* const all = ws->panels;
   *made = 0;

@@ -72,7 +72,7 @@ std::string load_every(int step, int lanes, const std::string& type, const std::
     std::string from;
     for (int i = 0; i < lanes; ++i) {
       const int at = i * step, holder = std::min(at / lanes, step - 1);
-      int which = i;  // as it is
+      int which = i;  // the lane stays
       if (holder == k) which = lanes + at - start(k);
       if (holder == 0 && k == 1) which = at;
       from += (i ? ", " : "") + std::to_string(which);

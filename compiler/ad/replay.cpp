@@ -233,7 +233,7 @@ Datums Replay::run_loop(ir::Op* op) {
       if (const auto extreme = extreme_loop(op)) return run_extreme_loop(op, *extreme, initial, condition, body);
     std::vector<ir::Type> types;
     for (const ir::Value* p : op->blocks[1]->params) types.push_back(p->type);
-    // The tangent of a state that depends on nothing active is no number 0, but none.
+    // A state that depends on nothing active has no tangent; a tangent that is the number 0 is another thing.
     if (!mode_->is_backward()) {
       const Active some = active_states(op, initial);
       for (std::size_t i = 0; i < types.size(); ++i)

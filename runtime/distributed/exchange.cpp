@@ -173,7 +173,7 @@ const char* exchange(Kind kind, const char* place, std::int64_t comm, std::int32
   return call.end(together(call, entry, x, y, bytes));
 }
 
-/// Logs that all ranks do this and compares at once: what comes from other ranks is used.
+/// Adds the call to the log and compares the ranks at once, for what comes from other ranks is used.
 const char* meet(const Call& call) {
   call.group->log.add(Entry::of(call.operation, 0, 0, -1, 0, call.op.place));
   return call.alone() || !(checks() || call.operation == operation_barrier) ? nullptr : compare(*call.world, *call.group);

@@ -42,7 +42,7 @@ struct RemoteLog {
   std::vector<RemoteEntry> entries;
 };
 
-/// Operations of all ranks, from 1 on.
+/// The last operations of this rank. They are numbered from 1.
 struct Log {
   static constexpr std::uint64_t kept = 512,
                                  period =

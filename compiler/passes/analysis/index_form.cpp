@@ -372,7 +372,7 @@ class Bounds {
     if (const auto two = of_two(unknowns[0], Opcode::imax_))
       for (const auto& [x, y] : {*two, std::pair(two->second, two->first)})
         if (x.number() && *x.number() < least) note(y - least);
-    // A quotient that is positive, times the divisor, is no more than what was divided.
+    // Of q = a / b with q >= 1 and b > 0: b q <= a.
     const Op* const quotient = unknowns[0].dimension == -1 ? unknowns[0].value->def : nullptr;
     if (least < 1 || !quotient || !quotient->is(Opcode::div_)) return;
     const auto by = index_form(quotient->operands[1]).number();

@@ -163,7 +163,8 @@ bool own_starts(const ir::Function& f, const std::vector<Op*>& loops) {
   return any;
 }
 
-/// Gives what is written whole memory without values, and each call its own: several would share one, and have copies.
+/// A tensor that a call writes from end to end starts without values. Each call gets a tensor of its own: calls that
+/// share one would have copies.
 bool own_results(const ir::Function& f) {
   std::vector<Op*> calls;
   ir::walk(f.body, [&](Op* op) {

@@ -374,8 +374,8 @@ class Folding : public Rewriter {
             (a->def->is(Opcode::ne_) && b->def->is(Opcode::eq_))) &&
            same_pair(a->def, b->def);
   }
-  /// Where a holds, b holds, also of NaN: seen in comparisons of the same numbers and in few parts of `and`
-  /// and `or`.
+  /// True if b holds wherever a does, also where numbers are NaN. Looks at comparisons of the same numbers, and at a few
+  /// parts of `and` and `or`.
   bool implies(const Value* a, const Value* b, int depth = 3) const {
     if (a == b) return true;
     if (depth == 0 || !a->def || !b->def) return false;

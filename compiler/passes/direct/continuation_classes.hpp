@@ -9,9 +9,9 @@
 
 namespace lantern::passes {
 
-/// A function in continuation-passing style calls what it is given: all that it is called with, and all that
-/// others are called with that get one of these, are a class. Those that are handed on in any other way are
-/// not known.
+/// A function in continuation-passing style calls the continuation that it is given. The continuations that may be
+/// called through one parameter are a class: all arguments of calls, and those of other functions that get one of them.
+/// A continuation that is passed on in any other way belongs to no known class.
 class ContinuationClasses {
  public:
   /// To be called for each operation, before anything is asked.
@@ -32,8 +32,8 @@ class ContinuationClasses {
     for (const ir::Value* v : unknown_) unknown_roots_.insert(root(v));
   }
 
-  /// The continuations and the parameters that stand for one, of the class of one; nothing where they are not
-  /// known.
+  /// The class of a continuation: its continuations, and the parameters that hold one of them. Nothing where the class is
+  /// not known.
   const std::vector<ir::Value*>& of(const ir::Value* v) const {
     static const std::vector<ir::Value*> none;
     const ir::Value* const r = root(v);

@@ -218,7 +218,7 @@ class Flows {
 
   /// The operations of backward parts that adjoints go through.
   void find_derived() {
-    // Adjoints on a tape, in the derivative of a derivative, are found when what was pushed is.
+    // In the derivative of a derivative adjoints lie on a tape. A popped one is found once the value that was pushed is.
     for (std::size_t known = 0;; known = derived_.size()) {
       backward_.clear();
       find_derived_from_tapes();
