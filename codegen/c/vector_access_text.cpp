@@ -1,5 +1,4 @@
-// The prelude's loads and stores of vectors of which some lanes work, or whose elements do not follow one
-// another.
+// Text of masked and strided loads and stores of vectors.
 #include <algorithm>
 
 #include "lantern/codegen/c/prelude.hpp"

@@ -31,14 +31,13 @@ std::string_view float_masks();
 /// What loads and stores of some lanes of f64 and i64 need.
 std::string_view double_masks();
 
-/// The body of a load of every second, third or fourth element, so many: loads from end to end, of which some
-/// are taken. Nothing beyond the last one is touched, which takes `step` - 1 lanes. With `some`, a function
-/// that loads the first of so many lanes, nothing is read behind element (n - 1) step.
+/// The body of a strided load; `step` is 2, 3 or 4. It loads whole vectors and shuffles them. It reads nothing after
+/// the last element that it needs. `some` names a function that loads the first n lanes: then nothing after element
+/// (n - 1) step is read.
 std::string load_every(int step, int lanes, const std::string& type, const std::string& some = {});
-/// Parameters and body of a function that adds to every second, third or fourth element: registers from end
-/// to end, of which some lanes are stored. Other elements are not touched. Without masked stores, lane by
-/// lane. Needs double_masks. What is stored without being read goes lane by lane in any case: where it is
-/// read soon after, processors wait for masked stores.
+/// Parameters and body of a function that adds to elements with a stride; `step` is 2, 3 or 4. It uses masked loads and
+/// stores of whole vectors, which leave other elements alone; a machine without them adds lane by lane. Needs
+/// double_masks. There is no such store without a load: a masked store is slow if its elements are read soon after.
 std::string add_every(int step, int lanes, const std::string& type, const std::string& element);
 
 }  // namespace lantern::codegen

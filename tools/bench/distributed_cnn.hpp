@@ -8,8 +8,8 @@ struct CnnSteps {
   double ratio = 0;         ///< how much faster all are: the median of the rounds
 };
 
-/// The network of samples/mnist_cnn.cpp: `batch` pictures in all, of which each rank has its part. One thread each.
-/// Called by all ranks.
+/// Trains the network of samples/mnist_cnn.cpp on batches of `batch` pictures. The batch is divided among the ranks, and
+/// each rank has one thread. All ranks call it.
 CnnSteps cnn_steps(int batch, int rounds);
 
 }  // namespace lantern::bench

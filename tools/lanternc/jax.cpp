@@ -40,9 +40,10 @@ std::string element(Kind kind) { return codegen::CTarget().element(kind); }
 Kind kind_of(const ir::Type& t) { return t.is_tensor() ? t.element() : t.kind(); }
 int rank_of(const ir::Type& t) { return t.is_tensor() ? t.rank() : 0; }
 
-std::string tensor_type(const ir::Type& t, bool constant) {
-  return std::string("lt_") + (constant ? "const_" : "") + ir::kind_name(t.element()) + "_" +
-         std::to_string(t.rank()) + "d";
+/// With so many dimensions before its own.
+std::string tensor_type(const ir::Type& t, bool constant, int more = 0) {
+  return std::string("lt_") + (constant ? "const_" : "") + ir::kind_name(kind_of(t)) + "_" +
+         std::to_string(rank_of(t) + more) + "d";
 }
 
 /// Of any rank: under vmap there are dimensions before those of one example.
@@ -97,25 +98,15 @@ constexpr const char* batches = R"cpp(
   };
 )cpp";
 
-/// "{x.dim(0), ...}", for a tensor of rank 0 "{1}".
-std::string dimensions(const std::string& x, int rank) {
-  std::string text;
-  for (int r = 0; r < rank; ++r) text += (r ? ", " : "") + x + ".dim(" + std::to_string(r) + ")";
+/// "{x.dim(0), ...}", for a tensor of rank 0 "{1}"; with a size before them, "{n, x.dim(0), ...}".
+std::string dimensions(const std::string& x, int rank, std::string text = {}) {
+  for (int r = 0; r < rank; ++r) text += (text.empty() ? "" : ", ") + x + ".dim(" + std::to_string(r) + ")";
   return "{" + (text.empty() ? "1" : text) + "}";
 }
 
 /// All examples by one call of the function that has rows of them, where all have arrays of their own.
 std::string call_of_batch(const ir::Function& f, const std::string& symbol) {
   std::string condition = "n > 1", numbers, targets, call;
-  const auto rows = [](const std::string& x, int rank) {
-    std::string text = "{n";
-    for (int r = 0; r < rank; ++r) text += ", " + x + ".dim(" + std::to_string(r) + ")";
-    return text + "}";
-  };
-  const auto type = [](const ir::Type& t, bool constant) {
-    return std::string("lt_") + (constant ? "const_" : "") + ir::kind_name(kind_of(t)) + "_" +
-           std::to_string(rank_of(t) + 1) + "d";
-  };
   for (std::size_t i = 0; i < f.body->params.size(); ++i) {
     const ir::Type& t = f.body->params[i]->type;
     const std::string n = std::to_string(i), given = "a" + n + ".typed_data()", c = element(kind_of(t));
@@ -123,15 +114,15 @@ std::string call_of_batch(const ir::Function& f, const std::string& symbol) {
         " && (o" + n + ".examples() == n" + (t.is_tensor() ? ")" : " || o" + n + ".examples() == 1)");
     if (!t.is_tensor())
       numbers += "    const Numbers<" + c + "> x" + n + "(" + given + ", o" + n + ".examples() == 1, n);\n";
-    call += type(t, true) + "{" +
+    call += tensor_type(t, true, 1) + "{" +
             (t.is_tensor() ? "reinterpret_cast<const " + c + "*>(" + given + ")" : "x" + n + ".data") + ", " +
-            rows("o" + n, rank_of(t)) + "}, ";
+            dimensions("o" + n, rank_of(t), "n") + "}, ";
   }
   for (std::size_t i = 0; i < f.result_types.size(); ++i) {
     const ir::Type& t = f.result_types[i];
     const std::string n = std::to_string(i);
-    targets += "    " + type(t, false) + " t" + n + " = {reinterpret_cast<" + element(kind_of(t)) + "*>(r" +
-               n + "->typed_data()), " + rows("q" + n, rank_of(t)) + "};\n";
+    targets += "    " + tensor_type(t, false, 1) + " t" + n + " = {reinterpret_cast<" + element(kind_of(t)) +
+               "*>(r" + n + "->typed_data()), " + dimensions("q" + n, rank_of(t), "n") + "};\n";
     call += "&t" + n + ", ";
   }
   return "  if (" + condition + ") {\n" + numbers + targets + "    if (" + symbol + "(" + call +

@@ -97,6 +97,15 @@ std::vector<ir::Type> floating(const std::vector<ir::Type>& types) {
   return found;
 }
 
+/// Behind the functions one that has been staged, after the passes.
+void add(std::vector<StagedFunction>& functions, StagedFunction f, const Options& options) {
+  run_on_large_stack([&] {
+    f.staged = ir::print(*f.module, {.locations = true, .names = true});
+    optimise(f, options);
+  });
+  functions.push_back(std::move(f));
+}
+
 /// The type of many values; nothing where vmap has no rows of such values.
 std::optional<ir::Type> rows_of(const ir::Type& t) {
   if (t.is_scalar() && !t.is_bool()) return ir::Type::tensor(t.kind(), {ir::dynamic});
@@ -129,11 +138,7 @@ void add_batch(std::vector<StagedFunction>& functions, const std::vector<ir::Typ
   } catch (const Error&) {  // of results whose sizes differ, for instance
     return;
   }
-  run_on_large_stack([&] {
-    f.staged = ir::print(*f.module, {.locations = true, .names = true});
-    optimise(f, options);
-  });
-  functions.push_back(std::move(f));
+  add(functions, std::move(f), options);
 }
 
 /// Behind the functions a derivative of one of them. False, with a note, where there is none.
@@ -149,11 +154,7 @@ bool add_derivative(std::vector<StagedFunction>& functions, StagedFunction f,
          " for other programs: " + e.what() + "\n");
     return false;
   }
-  run_on_large_stack([&] {
-    f.staged = ir::print(*f.module, {.locations = true, .names = true});
-    optimise(f, options);
-  });
-  functions.push_back(std::move(f));
+  add(functions, std::move(f), options);
   return true;
 }
 
