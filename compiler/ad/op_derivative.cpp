@@ -209,7 +209,7 @@ Datum share(const ir::Formula& f, const FormulaContext& c) {
 bool chooses(const ir::Formula& f) { return f.kind == ir::Formula::Kind::call && f.op == Opcode::select_; }
 
 Datum by_cases(const ir::Formula& f, const FormulaContext& c, const Datum& like,
-               const std::function<Datum(const ir::Formula&)>& of) {
+               ir::FunctionRef<Datum(const ir::Formula&)> of) {
   if (f.is_number(0)) return {};
   if (!chooses(f)) return of(f);
   const Datum condition = condition_of(f, c);

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "lantern/compiler/ad/adjoint_cell.hpp"
+#include "lantern/ir/function_ref.hpp"
 #include "lantern/ir/formula.hpp"
 #include "lantern/ir/op.hpp"
 
@@ -28,7 +29,7 @@ bool chooses(const ir::Formula& f);
 /// What `of` gives for a partial derivative, case by case; empty where nothing flows. The choice is between results, so that
 /// what is not taken does not matter. `like`: of the results' shape.
 Datum by_cases(const ir::Formula& f, const FormulaContext& c, const Datum& like,
-               const std::function<Datum(const ir::Formula&)>& of);
+               ir::FunctionRef<Datum(const ir::Formula&)> of);
 /// Whether a partial derivative of eager numbers is a choice, and the case that nothing flows is taken.
 bool nothing_flows(const ir::Formula& f, const FormulaContext& c);
 

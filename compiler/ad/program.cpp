@@ -158,7 +158,7 @@ Datums run_eagerly(const Program& program, const Datums& arguments) {
   return program.run(arguments);
 }
 
-Datums row_by_row(const Datum& n, const Datums& empty, const std::function<Datums(const Datums& s)>& row,
+Datums row_by_row(const Datum& n, const Datums& empty, ir::FunctionRef<Datums(const Datums& s)> row,
                   const Location& loc) {
   const auto op = [&loc](Opcode code, const Datums& operands) { return perform({code, 0, loc}, operands); };
   const Datums done = detail::loop(

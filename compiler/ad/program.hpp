@@ -9,6 +9,7 @@
 
 #include "lantern/compiler/staging/mode.hpp"
 #include "lantern/compiler/staging/operation.hpp"
+#include "lantern/ir/function_ref.hpp"
 
 namespace lantern::core {
 class Staging;
@@ -85,7 +86,7 @@ Datums jvp(const Program& program, const Datums& arguments, const Active& active
 
 /// What row(s) gives for each s[0] below n, put together: number i in place i of scalars, row i of arrays and tensors.
 /// `empty` are the results before the first; s has them so far, behind the number.
-Datums row_by_row(const Datum& n, const Datums& empty, const std::function<Datums(const Datums& s)>& row,
+Datums row_by_row(const Datum& n, const Datums& empty, ir::FunctionRef<Datums(const Datums& s)> row,
                   const Location& loc);
 
 /// The gradient of a scalar program by forward mode, one pass per element of each active argument.

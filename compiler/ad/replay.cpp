@@ -67,7 +67,7 @@ std::int64_t StagedMode::beside(std::int64_t tape, std::size_t number) {
 
 Datums StagedMode::parameters_of(const ir::Function& made, const ir::Function& callee, const Active& active,
                                  std::size_t more,
-                                 const std::function<Datum(const Datum&, const Datums&)>& number) const {
+                                 ir::FunctionRef<Datum(const Datum&, const Datums&)> number) const {
   Datums out;
   auto next = made.body->params.begin();
   for (std::size_t i = 0; i < active.size(); ++i) {

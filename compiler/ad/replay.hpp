@@ -13,6 +13,7 @@
 
 #include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/function_ref.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::core::ad {
@@ -20,9 +21,9 @@ namespace lantern::core::ad {
 /// What a mode adds to itself to be one over the graph: a meaning of control flow, functions and tapes.
 class StagedMode {
  public:
-  using Thunk = std::function<Datums()>;
-  using Condition = std::function<Datum(const Datums&)>;
-  using Body = std::function<Datums(const Datums&)>;
+  using Thunk = ir::FunctionRef<Datums()>;
+  using Condition = ir::FunctionRef<Datum(const Datums&)>;
+  using Body = ir::FunctionRef<Datums(const Datums&)>;
 
   StagedMode(Mode& mode, Staging& staging) : staging_(staging), mode_(mode) {}
   virtual ~StagedMode() = default;
@@ -66,7 +67,7 @@ class StagedMode {
   /// The parameters of a function made of `callee`, named as its own are: each active one, and the `more` that come
   /// with it, as `number` puts them together.
   Datums parameters_of(const ir::Function& made, const ir::Function& callee, const Active& active, std::size_t more,
-                       const std::function<Datum(const Datum& primal, const Datums& more)>& number) const;
+                       ir::FunctionRef<Datum(const Datum& primal, const Datums& more)> number) const;
 
   Staging& staging_;
 

@@ -83,7 +83,7 @@ ir::Op* StagedReverse::continuation(const char* name, const std::vector<ir::Type
   return staging_.builder(loc).fun(lifted_types(types), name);
 }
 
-void StagedReverse::inside(ir::Block* block, const Location& loc, const std::function<void()>& f) {
+void StagedReverse::inside(ir::Block* block, const Location& loc, ir::FunctionRef<void()> f) {
   ir::Block* const saved = staging_.block();
   staging_.set_block(block);
   f();

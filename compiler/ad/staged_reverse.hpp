@@ -6,6 +6,7 @@
 #include "lantern/compiler/ad/replay.hpp"
 #include "lantern/compiler/ad/reverse.hpp"
 #include "lantern/compiler/ad/unit.hpp"
+#include "lantern/ir/function_ref.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::core::ad {
@@ -47,7 +48,7 @@ class StagedReverse : public Reverse, public StagedMode {
   /// Emits a continuation `name(types lifted)`; its body is filled in later.
   ir::Op* continuation(const char* name, const std::vector<ir::Type>& types, const Location& loc);
   /// Emits in a block, which ends with what `f` emits.
-  void inside(ir::Block* block, const Location& loc, const std::function<void()>& f);
+  void inside(ir::Block* block, const Location& loc, ir::FunctionRef<void()> f);
 
  private:
   ir::Function* instance(ir::Function* callee, const Active& active);

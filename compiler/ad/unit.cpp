@@ -8,7 +8,7 @@ namespace lantern::core::ad {
 
 Datums derivative_unit(Staging& s, const std::string& prefix, const Program& program, const Datums& arguments,
                        const Active& active, Beside what, const Datums& further, const Location& loc,
-                       const std::function<Datums(const Unit&)>& derive) {
+                       ir::FunctionRef<Datums(const Unit&)> derive) {
   Staging::Attempt attempt(s);
   Datums operands = s.nodes(arguments, loc);
   const StagedFunction& staged = s.stage(program.name, types_of(operands), nullptr, program.run, loc);

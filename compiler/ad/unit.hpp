@@ -22,7 +22,7 @@ enum class Beside { nothing, arguments, results };
 /// calls it. Error, naming `loc`, where the program calls a function that is still being defined.
 Datums derivative_unit(Staging& s, const std::string& prefix, const Program& program, const Datums& arguments,
                        const Active& active, Beside what, const Datums& further, const Location& loc,
-                       const std::function<Datums(const Unit&)>& derive);
+                       ir::FunctionRef<Datums(const Unit&)> derive);
 
 /// Error, naming `loc`, for a derivative that does not have the type of what it belongs to, as far as that is
 /// known. `what`: "jvp: a tangent", ...

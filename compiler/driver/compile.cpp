@@ -303,7 +303,7 @@ class CompiledCode : public Code {
 }  // namespace
 
 std::shared_ptr<const Code> compile(const std::string& name, const std::vector<ir::Type>& params,
-                                    const std::function<Datums(const Datums&)>& program,
+                                    ir::FunctionRef<Datums(const Datums&)> program,
                                     const CompileOptions& options) {
   if (options.opt < 0 || options.opt > 3)
     throw Error("compile: expected an optimisation level from 0 to 3, got " + std::to_string(options.opt));
@@ -321,6 +321,33 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
     throw Error("compile: expected one thread with Target::cuda, got " + std::to_string(options.threads) +
                 ": a kernel has a thread for every element");
   return std::make_shared<CompiledCode>(stage(name, params, program), options);
+}
+
+ProgramCode::ProgramCode(ad::Program program, CompileOptions options, bool ranked, const std::vector<ir::Type>& types)
+    : program_(std::move(program)), options_(std::move(options)) {
+  if (ranked) only_ = compiled(types);
+}
+
+std::shared_ptr<const Code> ProgramCode::compiled(const std::vector<ir::Type>& types) const {
+  return compile(options_.name.empty() ? program_.name : options_.name, types, program_.run, options_);
+}
+
+const Code& ProgramCode::of(const std::vector<ir::Type>& types) {
+  std::string key;
+  for (const ir::Type& t : types) key += t.str() + ",";
+  const std::lock_guard lock(mutex_);
+  auto& code = by_rank_[key];
+  if (!code) code = compiled(types);
+  return *code;
+}
+
+const Code& ProgramCode::known() {
+  if (only_) return *only_;
+  const std::lock_guard lock(mutex_);
+  if (by_rank_.empty())
+    throw Error(
+        "a tensor parameter has no declared rank: call the function first, or declare Tensor<double, dyn, dyn>");
+  return *by_rank_.begin()->second;
 }
 
 }  // namespace lantern::core::driver

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/driver/call.hpp"
 #include "lantern/compiler/driver/marshal.hpp"
 #include "lantern/compiler/staging/check.hpp"
@@ -112,12 +113,34 @@ class Code {
 
 /// The program staged as the entry of a module of its own. Runs on a large stack.
 std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir::Type>& params,
-                                  const std::function<Datums(const Datums&)>& program);
+                                  ir::FunctionRef<Datums(const Datums&)> program);
 
 /// Stages, optimises and compiles. Raises in a program built by lanternc without --with-jit.
 std::shared_ptr<const Code> compile(const std::string& name, const std::vector<ir::Type>& params,
-                                    const std::function<Datums(const Datums&)>& program,
+                                    ir::FunctionRef<Datums(const Datums&)> program,
                                     const CompileOptions& options);
+
+/// The code of a program: one, where its parameters' ranks are declared, or one for each combination of ranks that it
+/// is called with. May be asked from several threads at once.
+class ProgramCode {
+ public:
+  /// `ranked`: `types` have all ranks; then it is compiled now.
+  ProgramCode(ad::Program program, CompileOptions options, bool ranked, const std::vector<ir::Type>& types);
+  /// Null where code depends on the arguments' ranks.
+  const Code* only() const { return only_.get(); }
+  const Code& of(const std::vector<ir::Type>& types);
+  /// What there is. Error before the first call where ranks are not declared.
+  const Code& known();
+
+ private:
+  std::shared_ptr<const Code> compiled(const std::vector<ir::Type>& types) const;
+
+  ad::Program program_;
+  CompileOptions options_;
+  std::shared_ptr<const Code> only_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const Code>> by_rank_;
+};
 
 /// Runs an entry point in the calling thread's workspace, which is kept between calls. `targets`: see
 /// Workspace::call. `panels`: constants among the arguments (runtime/panels.hpp); null where all may change.
@@ -221,6 +244,59 @@ struct ViewOf<TensorValue<T>> {
   static TensorView<T> of(TensorValue<T>& value) { return value; }
 };
 
+/// Calls of generated code for a program of this type, which all programs of the type share.
+template <class R, class... P>
+struct EntryCall {
+  static host_out<R> call(const Entry& entry, const host_in<P>&... args) {
+    Arguments<(std::size_t{0} + ... + leaf_count<P>())> in;
+    (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
+    Results<leaf_count<R>()> results(*entry.results);
+    driver::run(entry.function, entry.facts, in.data(), results.data());
+    host_out<R> out{};
+    std::size_t i = 0;
+    for_each_leaf<R>(out, [&](auto type, auto& h) { results.take(i++, type, h); });
+    return out;
+  }
+
+  /// Results go from where they were computed to the targets, once all of them are safe from being written
+  /// over.
+  template <class... Out>
+  static void write(const Entry& entry, bool add, const std::tuple<Out&...>& targets, const host_in<P>&... args) {
+    constexpr std::size_t count = leaf_count<R>();
+    const auto for_each_target = [&](auto&& f) {  // f(i, type, target) for the i-th number, array or tensor
+      std::size_t i = 0;
+      const auto with_number = [&]<class Target>(auto type, Target& out) {
+        if constexpr (requires { ViewOf<std::remove_const_t<Target>>::of(out); }) {
+          auto view = ViewOf<std::remove_const_t<Target>>::of(out);
+          f(i++, type, view);
+        } else {
+          f(i++, type, out);
+        }
+      };
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (for_each_leaf<std::tuple_element_t<I, parts_of<R>>>(std::get<I>(targets), with_number), ...);
+      }
+      (std::index_sequence_for<Out...>{});
+    };
+    Arguments<(count + ... + leaf_count<P>())> in;
+    (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
+    Results<count> results(*entry.results);
+    std::array<lt_target, count> wanted;
+    for_each_target([&](std::size_t i, auto type, auto& out) {
+      wanted[i] = add ? lt_target{nullptr, -1} : in.target(type, out);
+    });
+    driver::run(entry.function, entry.facts, in.data(), results.data(), wanted.data());
+    std::array<const void*, count> from;
+    for_each_target([&](std::size_t i, auto type, auto&) {
+      from[i] = in.apart(results.elements(i, type), wanted[i].data).data();
+    });
+    for_each_target([&]<class T>(std::size_t i, std::type_identity<T> type, auto& out) {
+      using E = typename Traits<T>::element;
+      store(type, std::span(static_cast<const E*>(from[i]), results.elements(i, type).size()), out, add);
+    });
+  }
+};
+
 /// What can be done with generated code: call it, or have its results written. Self gives the entry point for
 /// some arguments: entry(in...).
 template <class Self, class R, class Params>
@@ -234,15 +310,7 @@ class Callable<Self, R, std::tuple<P...>> : public TypedCalls<Self, R, std::tupl
 
   /// What operator() gives.
   Result called(const host_in<P>&... args) const {
-    const Entry entry = static_cast<const Self*>(this)->entry(args...);
-    Arguments<(std::size_t{0} + ... + leaf_count<P>())> in;
-    (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
-    Results<leaf_count<R>()> results(*entry.results);
-    driver::run(entry.function, entry.facts, in.data(), results.data());
-    Result out{};
-    std::size_t i = 0;
-    for_each_leaf<R>(out, [&](auto type, auto& h) { results.take(i++, type, h); });
-    return out;
+    return EntryCall<R, P...>::call(static_cast<const Self*>(this)->entry(args...), args...);
   }
 
   /// Writes the results into the caller's memory, then returns: into(out..., in...). A result is T& for a
@@ -280,44 +348,9 @@ class Callable<Self, R, std::tuple<P...>> : public TypedCalls<Self, R, std::tupl
     }
     (std::make_index_sequence<outs>{}, std::index_sequence_for<P...>{});
   }
-
-  /// Results go from where they were computed to the targets, once all of them are safe from being written
-  /// over.
   template <class... Out>
   void write_from(bool add, const std::tuple<Out&...>& targets, const host_in<P>&... args) const {
-    constexpr std::size_t count = leaf_count<R>();
-    const auto for_each_target = [&](auto&& f) {  // f(i, type, target) for the i-th number, array or tensor
-      std::size_t i = 0;
-      const auto with_number = [&]<class Target>(auto type, Target& out) {
-        if constexpr (requires { ViewOf<std::remove_const_t<Target>>::of(out); }) {
-          auto view = ViewOf<std::remove_const_t<Target>>::of(out);
-          f(i++, type, view);
-        } else {
-          f(i++, type, out);
-        }
-      };
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (for_each_leaf<std::tuple_element_t<I, Parts>>(std::get<I>(targets), with_number), ...);
-      }
-      (std::index_sequence_for<Out...>{});
-    };
-    const Entry entry = static_cast<const Self*>(this)->entry(args...);
-    Arguments<(count + ... + leaf_count<P>())> in;
-    (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
-    Results<count> results(*entry.results);
-    std::array<lt_target, count> wanted;
-    for_each_target([&](std::size_t i, auto type, auto& out) {
-      wanted[i] = add ? lt_target{nullptr, -1} : in.target(type, out);
-    });
-    driver::run(entry.function, entry.facts, in.data(), results.data(), wanted.data());
-    std::array<const void*, count> from;
-    for_each_target([&](std::size_t i, auto type, auto&) {
-      from[i] = in.apart(results.elements(i, type), wanted[i].data).data();
-    });
-    for_each_target([&]<class T>(std::size_t i, std::type_identity<T> type, auto& out) {
-      using E = typename Traits<T>::element;
-      store(type, std::span(static_cast<const E*>(from[i]), results.elements(i, type).size()), out, add);
-    });
+    EntryCall<R, P...>::write(static_cast<const Self*>(this)->entry(args...), add, targets, args...);
   }
 };
 
@@ -336,12 +369,11 @@ template <class F, class R, class... P>
 class Compiled<F, R, std::tuple<P...>>
     : public detail::Callable<Compiled<F, R, std::tuple<P...>>, R, std::tuple<P...>> {
  public:
-  Compiled(F f, CompileOptions options) : state_(std::make_shared<State>(std::move(f), std::move(options))) {
-    if (detail::ranks_known<P...>()) {
-      std::vector<ir::Type> types;
-      (detail::types_of<P>(types), ...);
-      state_->only = state_->compile(types);
-    }
+  Compiled(F f, CompileOptions options) {
+    const bool ranked = detail::ranks_known<P...>();
+    std::vector<ir::Type> types;
+    if (ranked) (detail::types_of<P>(types), ...);
+    code_ = std::make_shared<driver::ProgramCode>(detail::own_program_of(std::move(f)), std::move(options), ranked, types);
   }
 
   /// Generated text: "ir", "c", "cpp", "cuda". Error before the first call where a tensor's rank is not
@@ -364,44 +396,14 @@ class Compiled<F, R, std::tuple<P...>>
   template <class, class, class, class, class>
   friend struct driver::Exported;
 
-  struct State {
-    State(F fn, CompileOptions o) : f(std::move(fn)), options(std::move(o)) {}
-    std::shared_ptr<const driver::Code> compile(const std::vector<ir::Type>& types) const {
-      const ad::Program program = detail::program_of(f);
-      return driver::compile(options.name.empty() ? program.name : options.name, types, program.run, options);
-    }
-    F f;
-    CompileOptions options;
-    std::shared_ptr<const driver::Code> only;
-    std::mutex mutex;
-    std::map<std::string, std::shared_ptr<const driver::Code>> by_rank;
-  };
-
   detail::Entry entry(const detail::host_in<P>&... args) const {
-    const driver::Code& code = code_for(args...);
+    const driver::Code* const only = code_->only();
+    const driver::Code& code = only ? *only : code_->of(detail::parameter_types<P...>(args...));
     return {code.entry(), code.facts(), &code.results()};
   }
-  const driver::Code& code_for(const detail::host_in<P>&... args) const {
-    if (state_->only) return *state_->only;
-    const std::vector<ir::Type> types = detail::parameter_types<P...>(args...);
-    std::string key;
-    for (const ir::Type& t : types) key += t.str() + ",";
-    const std::lock_guard lock(state_->mutex);
-    auto& code = state_->by_rank[key];
-    if (!code) code = state_->compile(types);
-    return *code;
-  }
-  const driver::Code& known() const {
-    if (state_->only) return *state_->only;
-    const std::lock_guard lock(state_->mutex);
-    if (state_->by_rank.empty())
-      throw Error(
-          "a tensor parameter has no declared rank: call the function first, or declare Tensor<double, dyn, "
-          "dyn>");
-    return *state_->by_rank.begin()->second;
-  }
+  const driver::Code& known() const { return code_->known(); }
 
-  std::shared_ptr<State> state_;
+  std::shared_ptr<driver::ProgramCode> code_;
 };
 
 /// Compiles a program over Rep: `auto df = compile(grad(f)); df(3.0);`

@@ -14,8 +14,9 @@
 // among names that begin with lantern_ alone.
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "lantern/compiler/driver/compile.hpp"
 #if defined(LANTERN_STAGING_IMAGE)
@@ -27,10 +28,10 @@ namespace lantern::core::driver {
 /// What lanternc needs to know of a LANTERN_FUNCTION.
 struct Registered {
   std::string name;
-  std::function<std::unique_ptr<ir::Module>()> stage;
   Location loc;
-  /// Its parameters, and the program over flattened products: for derivatives that lanternc makes of it.
-  std::function<std::pair<std::vector<ir::Type>, ad::Program>()> program = {};
+  std::vector<ir::Type> (*parameter_types)() = nullptr;
+  ad::Program (*program)() = nullptr;  ///< over flattened products
+  std::vector<Registered> again = {};  ///< the same function as other files that include its header register it
 };
 /// Called by static initialisers of a staging image; lanternc defines it. A header included by several files
 /// registers its functions several times, from the same place.
@@ -94,7 +95,7 @@ struct Exported<Make, Tell, F, R, std::tuple<P...>>
   // For static initialisers that call it. Smaller than a Compiled<F>: every function of a model has one.
   static detail::Entry entry(const detail::host_in<P>&...) {
     static const std::shared_ptr<const Code> code =
-        compile(id(), parameter_types(), detail::program_of(Make{}()).run, {.name = id()});
+        compile(id(), parameter_types(), program().run, {.name = id()});
     return {code->entry(), code->facts(), &code->results()};
   }
 #else
@@ -107,17 +108,10 @@ struct Exported<Make, Tell, F, R, std::tuple<P...>>
 #if defined(LANTERN_STAGING_IMAGE)
   /// The place is the caller's: the linker keeps one of several inline functions of the same name.
   static bool registered(const char* file, unsigned line) {
-    Registered r;
-    r.name = id();
-    r.loc = {file, line, 0};
-    r.stage = [] { return stage(id(), parameter_types(), detail::program_of(Make{}()).run); };
-    r.program = [] {
-      static const F f = Make{}();  // the program refers to it
-      return std::pair(parameter_types(), detail::program_of(f));
-    };
-    register_function(std::move(r));
+    register_function({id(), {file, line, 0}, parameter_types, program});
     return true;
   }
+  static ad::Program program() { return {detail::name_of(made()), run}; }
   static std::vector<ir::Type> parameter_types() {
     if (!detail::ranks_known<P...>())
       throw Error(std::string(Tell{}().file) + ":" + std::to_string(Tell{}().line) + ": error: LANTERN_FUNCTION(" + id() +
@@ -126,6 +120,13 @@ struct Exported<Make, Tell, F, R, std::tuple<P...>>
     (detail::types_of<P>(types), ...);
     return types;
   }
+
+ private:
+  static const F& made() {
+    static const F f = Make{}();
+    return f;
+  }
+  static Datums run(const Datums& data) { return detail::run_typed(made(), data); }
 #endif
 };
 /// Placeholder for a LANTERN_FUNCTION whose program is refused: its uses then cause no further errors.

@@ -87,7 +87,7 @@ std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop)
 }  // namespace
 
 std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir::Type>& params,
-                                  const std::function<Datums(const Datums&)>& program) {
+                                  ir::FunctionRef<Datums(const Datums&)> program) {
   auto module = std::make_unique<ir::Module>();
   run_on_large_stack([&] {
     Staging staging(*module, canonicalise_before_ad);

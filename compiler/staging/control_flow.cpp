@@ -44,11 +44,11 @@ struct Side {
   }
 };
 
-Datums stage_branch(Staging& s, const Datum& condition, const Thunk& then, const Thunk& otherwise,
+Datums stage_branch(Staging& s, const Datum& condition, FunctionRef<Datums()> then, FunctionRef<Datums()> otherwise,
                     const Location& loc) {
   Staging::Attempt attempt(s);
   ir::Op* op = s.builder(loc).branch(s.use(condition, loc), {});
-  const auto run = [&](ir::Block* block, const Thunk& body) {
+  const auto run = [&](ir::Block* block, FunctionRef<Datums()> body) {
     Side side;
     Region region(s, "branch", loc);
     inside(s, block, [&] { side.results = body(); });
@@ -100,12 +100,12 @@ bool is_outermost(const ir::Op& loop) {
 
 /// A loop whose condition assigns variables: it is computed before the loop and at the end of each iteration, and
 /// its answer is state of the loop.
-Datums stage_assigning_loop(Staging& s, Datums initial, const std::function<Datum(const Datums&)>& condition,
-                            const std::function<Datums(const Datums&)>& body, std::int64_t attribute,
+Datums stage_assigning_loop(Staging& s, Datums initial, FunctionRef<Datum(const Datums&)> condition,
+                            FunctionRef<Datums(const Datums&)> body, std::int64_t attribute,
                             const Location& loc);
 
-Datums stage_loop(Staging& s, const Datums& initial, const std::function<Datum(const Datums&)>& condition,
-                  const std::function<Datums(const Datums&)>& body, std::int64_t attribute,
+Datums stage_loop(Staging& s, const Datums& initial, FunctionRef<Datum(const Datums&)> condition,
+                  FunctionRef<Datums(const Datums&)> body, std::int64_t attribute,
                   const Location& loc) {
   const std::size_t n = initial.size();
   // The types of the state: dimensions that the body changes become symbolic, so the body may run several
@@ -168,8 +168,8 @@ Datums stage_loop(Staging& s, const Datums& initial, const std::function<Datum(c
   return stage_assigning_loop(s, initial, condition, body, attribute, loc);
 }
 
-Datums stage_assigning_loop(Staging& s, Datums initial, const std::function<Datum(const Datums&)>& condition,
-                            const std::function<Datums(const Datums&)>& body, std::int64_t attribute,
+Datums stage_assigning_loop(Staging& s, Datums initial, FunctionRef<Datum(const Datums&)> condition,
+                            FunctionRef<Datums(const Datums&)> body, std::int64_t attribute,
                             const Location& loc) {
   initial.push_back(condition(initial));
   const auto state = [](Datums with_answer) {
@@ -208,7 +208,7 @@ std::int64_t attribute_of(const LoopOptions& options, const Location& loc) {
   return ir::LoopMemory{options.memory, options.checkpoints}.attribute();
 }
 
-Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise, const Location& loc) {
+Datums branch(const Datum& condition, FunctionRef<Datums()> then, FunctionRef<Datums()> otherwise, const Location& loc) {
   const Datum& c = strip(condition);
   if (c.empty()) raise_at(loc, "the condition of IF is an empty Rep");
   if (c.is_literal()) return c.b() ? then() : otherwise();
@@ -217,8 +217,8 @@ Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise,
   return stage_branch(*s, c, then, otherwise, loc);
 }
 
-Datums loop(Datums state, const std::function<Datum(const Datums&)>& condition,
-            const std::function<Datums(const Datums&)>& body, const Location& loc, std::int64_t attribute) {
+Datums loop(Datums state, FunctionRef<Datum(const Datums&)> condition,
+            FunctionRef<Datums(const Datums&)> body, const Location& loc, std::int64_t attribute) {
   if (Staging* s = context().staging) return stage_loop(*s, state, condition, body, attribute, loc);
   const Evaluation evaluation;
   while (strip(condition(state)).b()) {
@@ -229,6 +229,48 @@ Datums loop(Datums state, const std::function<Datum(const Datums&)>& condition,
     state = std::move(next);
   }
   return state;
+}
+
+void branch_without_result(const Datum& condition, FunctionRef<void()> then, FunctionRef<void()> otherwise,
+                           const Location& loc) {
+  const auto without_result = [](FunctionRef<void()> side) {
+    return [side] {
+      side();
+      return Datums();
+    };
+  };
+  branch(condition, without_result(then), without_result(otherwise), loc);
+}
+
+void loop_without_state(FunctionRef<Rep<bool>()> condition, FunctionRef<void()> body, const Location& loc,
+                        std::int64_t attribute) {
+  loop(
+      {}, [&](const Datums&) { return condition().datum(); },
+      [&](const Datums&) {
+        body();
+        return Datums();
+      },
+      loc, attribute);
+}
+
+Datums counted_loop(Datums start, const Datum& hi, CountedBody body, const Location& loc, std::int64_t attribute) {
+  return loop(
+      std::move(start), [&](const Datums& s) { return perform({Opcode::lt_, 0, loc}, {s[0], hi}); },
+      [&](const Datums& s) {
+        Datums next;
+        next.reserve(s.size());
+        next.emplace_back();
+        body(Rep<std::int64_t>(s[0]), std::span(s).subspan(1), next);
+        next[0] = perform({Opcode::add_, 0, loc}, {s[0], literal(std::int64_t{1})});
+        return next;
+      },
+      loc, attribute);
+}
+
+void counted_loop_without_state(const Datum& lo, const Datum& hi,
+                                FunctionRef<void(const Rep<std::int64_t>&)> body, const Location& loc) {
+  counted_loop(
+      {lo}, hi, [&](const Rep<std::int64_t>& i, std::span<const Datum>, Datums&) { body(i); }, loc, 0);
 }
 
 std::shared_ptr<FunctionDefinition> make_definition(std::string name) {

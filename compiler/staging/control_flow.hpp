@@ -19,6 +19,7 @@
 #include <string>
 
 #include "lantern/compiler/staging/product.hpp"
+#include "lantern/ir/function_ref.hpp"
 
 namespace lantern::core {
 
@@ -33,12 +34,26 @@ struct LoopOptions {
 
 namespace detail {
 
-using Thunk = std::function<Datums()>;
+using ir::FunctionRef;
 
-Datums branch(const Datum& condition, const Thunk& then, const Thunk& otherwise, const Location& loc);
+Datums branch(const Datum& condition, FunctionRef<Datums()> then, FunctionRef<Datums()> otherwise, const Location& loc);
+/// Of branches without a result, which assign variables.
+void branch_without_result(const Datum& condition, FunctionRef<void()> then, FunctionRef<void()> otherwise,
+                           const Location& loc);
 /// `attribute`: of the loop's operation (ir/checkpoint.hpp).
-Datums loop(Datums state, const std::function<Datum(const Datums&)>& condition,
-          const std::function<Datums(const Datums&)>& body, const Location& loc, std::int64_t attribute = 0);
+Datums loop(Datums state, FunctionRef<Datum(const Datums&)> condition, FunctionRef<Datums(const Datums&)> body,
+            const Location& loc, std::int64_t attribute = 0);
+/// A loop without a state, whose body assigns variables.
+void loop_without_state(FunctionRef<Rep<bool>()> condition, FunctionRef<void()> body, const Location& loc,
+                        std::int64_t attribute);
+/// Appends the next state to `next`, of an iteration with this index and state.
+using CountedBody =
+    FunctionRef<void(const Rep<std::int64_t>& index, std::span<const Datum> state, Datums& next)>;
+/// for (i = lo; i < hi; ++i) state = body(i, state); `start`: lo, then the state, as the result.
+Datums counted_loop(Datums start, const Datum& hi, CountedBody body, const Location& loc, std::int64_t attribute);
+/// The same without a state.
+void counted_loop_without_state(const Datum& lo, const Datum& hi,
+                                FunctionRef<void(const Rep<std::int64_t>&)> body, const Location& loc);
 std::int64_t attribute_of(const LoopOptions& options, const Location& loc);
 
 /// A run of a function's body while a graph is built (control_flow.cpp).
@@ -150,8 +165,7 @@ auto IF(const Rep<bool>& c, A&& a, B&& b, std::source_location l = std::source_l
                   "one branch of IF returns a value, the other none");
     detail::require_lasting_changes<A>();
     detail::require_lasting_changes<B>();
-    detail::branch(
-        c.datum(), [&] { return a(), Datums(); }, [&] { return b(), Datums(); }, here(l));
+    detail::branch_without_result(c.datum(), a, b, here(l));
   } else {
     using R = typename detail::Merged<RA, RB>::type;
     std::optional<R> result;
@@ -255,13 +269,7 @@ template <class C, class B>
 requires(std::is_invocable_v<C&>&& std::is_invocable_v<B&>) void WHILE(
     C&& cond, B&& body, const LoopOptions& options = {},
     std::source_location l = std::source_location::current()) {
-  detail::loop(
-      {}, [&](const Datums&) { return Rep<bool>(cond()).datum(); },
-      [&](const Datums&) {
-        body();
-        return Datums();
-      },
-      here(l), detail::attribute_of(options, here(l)));
+  detail::loop_without_state(cond, body, here(l), detail::attribute_of(options, here(l)));
 }
 
 /// `state = body(i, state)` for i = lo .. hi-1; gives the final state. hi is computed once. `options` as for
@@ -276,29 +284,18 @@ auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state,
                 "[&](auto i, auto s) { return s + a[i]; })");
   static_assert(detail::returns_state<std::remove_reference_t<B>, P, Index>(),
                 "the body of FOR returns the next state; this one returns nothing or another type");
-  P state_now = detail::convert<P>(state);
-  Datums start;
-  start.push_back(lo.datum);
-  detail::flatten(state_now, start);
-  const detail::Structure<P> structure(std::move(state_now));
-  const auto rebuilt = [&structure](const Datums& s) {
-    std::span<const Datum> rest = std::span(s).subspan(1);
-    return detail::rebuild(*structure, rest);
-  };
-  const Datums result = detail::loop(
-      std::move(start), [&](const Datums& s) { return perform({Opcode::lt_, 0, here(l)}, {s[0], hi.datum}); },
-      [&](const Datums& s) {
-        const Index i(s[0]);
-        const P now = rebuilt(s);
-        Datums next;
-        next.reserve(s.size());
-        next.emplace_back();
-        detail::flatten(detail::next_state(body, now, i), next);
-        next[0] = perform({Opcode::add_, 0, here(l)}, {s[0], detail::literal(std::int64_t{1})});
-        return next;
+  P before = detail::convert<P>(state);
+  Datums start{lo.datum};
+  detail::flatten(before, start);
+  const detail::Structure<P> structure(std::move(before));
+  const Datums result = detail::counted_loop(
+      std::move(start), hi.datum,
+      [&](const Index& i, std::span<const Datum> now, Datums& next) {
+        detail::flatten(detail::next_state(body, detail::rebuild(*structure, now), i), next);
       },
       here(l), detail::attribute_of(options, here(l)));
-  return rebuilt(result);
+  std::span<const Datum> after = std::span(result).subspan(1);
+  return detail::rebuild(*structure, after);
 }
 template <class S, class B>
 auto FOR(const At<std::int64_t>& lo, const At<std::int64_t>& hi, const S& state, B&& body,
@@ -311,8 +308,7 @@ requires(std::is_invocable_v<B&, const Rep<std::int64_t>&>) void FOR(
     const At<std::int64_t>& lo, const At<std::int64_t>& hi, B&& body,
     std::source_location l = std::source_location::current()) {
   detail::require_lasting_changes<B, const Rep<std::int64_t>&>();
-  FOR(
-      lo, hi, std::tuple<>(), [&](const Rep<std::int64_t>& i) { return body(i), std::tuple<>(); }, l);
+  detail::counted_loop_without_state(lo.datum, hi.datum, body, here(l));
 }
 namespace detail {
 template <class A>

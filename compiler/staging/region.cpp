@@ -215,7 +215,7 @@ const ir::Value* LoopRegion::before(const ir::Value* v) const {
 }
 
 /// A value that the loop starts from: what it takes is emitted in front of the loop.
-ir::Value* LoopRegion::before_loop(const std::function<Datum()>& make) {
+ir::Value* LoopRegion::before_loop(ir::FunctionRef<Datum()> make) {
   StagedFunction* const current = std::exchange(staging_.current_, function_);
   ir::Block* const block = std::exchange(function_->block, around_);
   around_->ops.pop_back();

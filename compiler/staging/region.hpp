@@ -106,7 +106,7 @@ class LoopRegion : public Region {
 
  private:
   std::size_t add_state(const StorageBase& v, ir::Value* initial);
-  ir::Value* before_loop(const std::function<Datum()>& make);
+  ir::Value* before_loop(ir::FunctionRef<Datum()> make);
 
   ir::Op* loop_;
   StagedFunction* function_;

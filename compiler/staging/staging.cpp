@@ -108,7 +108,7 @@ StagedFunction* Staging::find(const ir::Function* f) const {
 
 StagedFunction& Staging::stage(const std::string& name, const std::vector<ir::Type>& params,
                                const std::vector<ir::Type>* results,
-                               const std::function<Datums(Datums)>& body, const Location& loc,
+                               ir::FunctionRef<Datums(Datums)> body, const Location& loc,
                                const std::function<void(StagedFunction*)>& begun) {
   if (current_ && current_->depth + 1 > max_depth)
     raise_at(loc, "staging '" + name + "' does not end: " + std::to_string(max_depth) +

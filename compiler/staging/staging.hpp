@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lantern/compiler/staging/operation.hpp"
+#include "lantern/ir/function_ref.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::core {
@@ -107,7 +108,7 @@ class Staging {
   /// (so that it may call itself). `early` is set before the body runs. An exception leaves no function
   /// behind. Errors: recursion while staging deeper than 256 functions; results that do not fit.
   StagedFunction& stage(const std::string& name, const std::vector<ir::Type>& params,
-                        const std::vector<ir::Type>* results, const std::function<Datums(Datums)>& body,
+                        const std::vector<ir::Type>* results, ir::FunctionRef<Datums(Datums)> body,
                         const Location& loc, const std::function<void(StagedFunction*)>& begun = {});
 
   /// Emits a call, passing what the callee captured; a recursive call to an open function is completed later.

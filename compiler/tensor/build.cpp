@@ -131,7 +131,7 @@ Datum Build::without(const Datum& t, std::span<const int> places) const {
 }
 
 Datums Build::loop(const Datum& lo, const Datum& hi, Datums state,
-                   const std::function<Datums(const Datum& i, const Datums& state)>& body) const {
+                   FunctionRef<Datums(const Datum& i, const Datums& state)> body) const {
   state.insert(state.begin(), lo);
   Datums end = detail::loop(
       std::move(state), [&](const Datums& s) { return less(s[0], hi); },
@@ -146,7 +146,7 @@ Datums Build::loop(const Datum& lo, const Datum& hi, Datums state,
 }
 
 Datums Build::points(const Indices& sizes, Datums state,
-                     const std::function<Datums(const Indices& at, const Datums& state)>& body) const {
+                     FunctionRef<Datums(const Indices& at, const Datums& state)> body) const {
   const std::function<Datums(Indices, Datums)> level = [&](Indices at, Datums now) {
     if (at.size() == sizes.size()) return body(at, now);
     return loop(integer(0), sizes[at.size()], std::move(now), [&](const Datum& i, const Datums& inner) {
@@ -159,7 +159,7 @@ Datums Build::points(const Indices& sizes, Datums state,
 }
 
 Datum Build::tabulate(ir::Kind element, const Indices& sizes,
-                      const std::function<Datum(const Indices& at)>& body) const {
+                      FunctionRef<Datum(const Indices& at)> body) const {
   if (sizes.empty()) return body({});
   return points(sizes, {fill(Datum::zero(ir::Type(element)), sizes)},
                 [&](const Indices& at, const Datums& out) { return Datums{set(out[0], at, body(at))}; })[0];

@@ -57,13 +57,13 @@ struct Build {
 
   /// Runs body(i, state) for i from lo to below hi.
   Datums loop(const Datum& lo, const Datum& hi, Datums state,
-              const std::function<Datums(const Datum& i, const Datums& state)>& body) const;
+              FunctionRef<Datums(const Datum& i, const Datums& state)> body) const;
   /// The state after body(indices, state) at every point of a box, the last index running fastest.
   Datums points(const Indices& sizes, Datums state,
-                const std::function<Datums(const Indices& at, const Datums& state)>& body) const;
+                FunctionRef<Datums(const Indices& at, const Datums& state)> body) const;
   /// The tensor whose element at each point is body(indices).
   Datum tabulate(ir::Kind element, const Indices& sizes,
-                 const std::function<Datum(const Indices& at)>& body) const;
+                 FunctionRef<Datum(const Indices& at)> body) const;
   /// Error unless the condition, a bool, holds: at once where it is known, else at run time.
   /// Numbers stand in the message in the places of {}.
   void require(const Datum& condition, const std::string& message, std::initializer_list<Datum> numbers = {}) const;

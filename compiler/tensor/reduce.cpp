@@ -50,12 +50,12 @@ struct Plan {
     return n;
   }
   /// For each place of the others the number that `of` gives.
-  Datum each(const Datum& t, ir::Kind element, const std::function<Datum(const Indices& outer)>& of) const {
+  Datum each(const Datum& t, ir::Kind element, FunctionRef<Datum(const Indices& outer)> of) const {
     return finished(b.tabulate(element, sizes(t, rest), of));
   }
   /// The state after step(element, state), over the reduced dimensions at one place of the others.
   Datums fold(const Datum& t, const Indices& outer, Datums state,
-              const std::function<Datums(const Datum& v, const Datums& state)>& step) const {
+              FunctionRef<Datums(const Datum& v, const Datums& state)> step) const {
     return b.points(sizes(t, axes), std::move(state), [&](const Indices& inner, const Datums& now) {
       return step(b.get(t, at(outer, inner)), now);
     });

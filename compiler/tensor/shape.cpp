@@ -13,7 +13,7 @@ ir::Kind element(const Datum& t) { return t.type().element(); }
 
 }  // namespace
 
-Datum tabulate(ir::Kind kind, const Datums& sizes, const std::function<Datum(const Datums&)>& body,
+Datum tabulate(ir::Kind kind, const Datums& sizes, FunctionRef<Datum(const Datums&)> body,
                const Location& loc) {
   return Build{loc}.tabulate(kind, sizes, body);
 }

@@ -19,7 +19,7 @@ namespace lantern::core {
 enum class Pad : std::uint8_t { constant, reflect, edge };
 
 namespace detail {
-Datum tabulate(ir::Kind element, const Datums& sizes, const std::function<Datum(const Datums&)>& body,
+Datum tabulate(ir::Kind element, const Datums& sizes, FunctionRef<Datum(const Datums&)> body,
                const Location& loc);
 Datum reshape(const Datum& t, const Datums& sizes, const Location& loc);
 /// The same where one size may be the number -1: what the others leave.

@@ -315,6 +315,12 @@ class Agreement {
   std::vector<Question> questions_;  // by quantity, then by point
 };
 
+// What most tests check: compiled once, in agreement.cpp.
+extern template class Agreement<double, Rep<Array<double>>>;
+extern template class Agreement<double, std::array<Rep<double>, 1>>;
+extern template class Agreement<double, std::array<Rep<double>, 2>>;
+extern template class Agreement<double, std::array<Rep<double>, 3>>;
+
 inline void report(const std::string& text) {
   if (text.empty())
     SUCCEED();

@@ -34,31 +34,44 @@ R operation(ir::Opcode code, const X&... x) {
   return R(perform({code, 0, {}}, {x.datum()...}));
 }
 
+/// Programs of N numbers, in double and in float.
+template <std::size_t N>
+struct InBoth {
+  std::function<D(std::array<D, N>)> in_double;
+  std::function<Rep<float>(std::array<Rep<float>, N>)> in_float;
+};
+
+template <std::size_t N>
+void check_in_both(const std::string& name, const InBoth<N>& f, const std::vector<std::array<double, N>>& points,
+                   const std::vector<std::array<double, N>>& near) {
+  exercises({name.c_str()});
+  using Double = agree::Agreement<double, std::array<D, N>>;
+  agree::report(Double({.order = 3}, name, f.in_double, points).run());
+  if (!near.empty())
+    agree::report(Double({.clang = false, .step = 1e-5, .tolerance = 1e-9, .difference_tolerance = 1e-6}, name,
+                         f.in_double, near)
+                      .run());
+  std::vector<std::array<float, N>> singles;
+  std::vector<std::vector<double>> value, gradient;
+  for (const auto& p : points) {
+    auto& s = singles.emplace_back();
+    std::array<double, N> rounded;
+    for (std::size_t i = 0; i < N; ++i) rounded[i] = s[i] = static_cast<float>(p[i]);
+    value.push_back({eager(f.in_double)(rounded)});
+    gradient.push_back(agree::numbers(eager(grad(f.in_double))(rounded)));
+  }
+  agree::Agreement<float, std::array<Rep<float>, N>> single({}, name + " in float", f.in_float, singles);
+  single.judge(0, "double", value, 1e-5);
+  single.judge(1, "double", gradient, 1e-4);
+  agree::report(single.run());
+}
+
 /// Away from corners all ways agree to the third order; near them, with shorter steps; and in float. Double
 /// judges float.
 template <std::size_t N, class F>
 void check_operation(const char* name, F f, const std::vector<std::array<double, N>>& points,
                      const std::vector<std::array<double, N>>& near = {}) {
-  exercises({name});
-  check_points<double, N>({.order = 3}, name, f, points);
-  if (!near.empty())
-    check_points<double, N>({.clang = false, .step = 1e-5, .tolerance = 1e-9, .difference_tolerance = 1e-6},
-                            name, f, near);
-  std::vector<std::array<float, N>> singles;
-  std::vector<std::vector<double>> value, gradient;
-  const auto exact = agree::over_array<double, N>(f);
-  const std::function<D(std::array<D, N>)> program = exact;
-  for (const auto& p : points) {
-    auto& s = singles.emplace_back();
-    std::array<double, N> rounded;
-    for (std::size_t i = 0; i < N; ++i) rounded[i] = s[i] = static_cast<float>(p[i]);
-    value.push_back({eager(program)(rounded)});
-    gradient.push_back(agree::numbers(eager(grad(program))(rounded)));
-  }
-  auto single = agree::at_points<float, N>({}, name + std::string(" in float"), f, singles);
-  single.judge(0, "double", value, 1e-5);
-  single.judge(1, "double", gradient, 1e-4);
-  agree::report(single.run());
+  check_in_both<N>(name, {agree::over_array<double, N>(f), agree::over_array<float, N>(f)}, points, near);
 }
 
 /// Functions that std::complex has too: the complex step judges as well.
@@ -79,14 +92,17 @@ void check_corner(const std::string& name, F f, const std::array<double, N>& at,
   agree::report(corner.run());
 }
 
-/// A program without derivatives gives the same, expected result however it is run.
-template <class R, class... X, class F>
-void check_value(const std::string& name, F f, R expected, X... x) {
-  const std::function<Rep<R>(Rep<X>...)> program = f;
+template <class R, class... X>
+void check_program_value(const std::string& name, const std::function<Rep<R>(Rep<X>...)>& program, R expected, X... x) {
   INFO(name);
   CHECK(eager(program)(x...) == expected);
   for (int opt : {0, 3}) CHECK(compile(program, {.target = Target::c, .opt = opt})(x...) == expected);
   CHECK(compile(program, {.target = Target::cpp})(x...) == expected);
+}
+/// A program without derivatives gives the same, expected result however it is run.
+template <class R, class... X, class F>
+void check_value(const std::string& name, F f, R expected, X... x) {
+  check_program_value(name, std::function<Rep<R>(Rep<X>...)>(f), expected, x...);
 }
 
 /// A program of an array, to the second order; Clang takes seconds for long element-wise ones.

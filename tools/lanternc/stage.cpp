@@ -47,13 +47,24 @@ bool contracts(const Options& options) {
 
 namespace {
 
+/// Error where files that include one header make different programs of a function.
+void require_one_program(const core::driver::Registered& function, const ir::Module& module) {
+  for (const core::driver::Registered& other : function.again)
+    if (ir::print(module) != ir::print(*core::driver::stage(other.name, other.parameter_types(), other.program().run)))
+      throw PlacedError(other.loc.str() + ": error: LANTERN_FUNCTION(" + other.name +
+                        ", ...) is another program in each of the files that include it; give it a name in each, or the "
+                        "same meaning");
+}
+
 std::unique_ptr<ir::Module> staged(const core::driver::Registered& function) {
   const std::string place = function.loc.str();
   const std::string note =
       "\n" + place + ": note: while staging LANTERN_FUNCTION(" + function.name + ", ...)";
   const OutputToErrors redirected;
   try {
-    return function.stage();
+    auto module = core::driver::stage(function.name, function.parameter_types(), function.program().run);
+    require_one_program(function, *module);
+    return module;
   } catch (const InternalError& e) {
     throw InternalError(e.what() + note);
   } catch (const Error& e) {
@@ -161,7 +172,8 @@ bool add_derivative(std::vector<StagedFunction>& functions, StagedFunction f,
 /// Behind a function its pullback, and the pullback of that, as far as there are any. False where one failed.
 bool add_pullbacks(std::vector<StagedFunction>& functions, const core::driver::Registered& registered,
                    const Options& options) {
-  auto [parameters, program] = registered.program();
+  std::vector<ir::Type> parameters = registered.parameter_types();
+  ad::Program program = registered.program();
   std::string name = registered.name;
   std::vector<ir::Type> results = functions.back().module->entry->result_types;
   if (options.emit == Emit::jax) add_batch(functions, parameters, program, options);
@@ -188,7 +200,8 @@ bool add_pullbacks(std::vector<StagedFunction>& functions, const core::driver::R
 /// batch of tangents for one value.
 void add_pushforwards(std::vector<StagedFunction>& functions, const core::driver::Registered& registered,
                       std::vector<ir::Type> results, const Options& options) {
-  auto [parameters, program] = registered.program();
+  std::vector<ir::Type> parameters = registered.parameter_types();
+  ad::Program program = registered.program();
   std::string name = registered.name;
   for (int order = 1; order <= 2; ++order) {
     const std::vector<ir::Type> seeds = floating(parameters), tangents = floating(results);

@@ -11,7 +11,6 @@
 #include <memory>
 #include <utility>
 
-#include "lantern/ir/print.hpp"
 #include "output_to_errors.hpp"
 #include "report.hpp"
 
@@ -88,15 +87,7 @@ std::vector<core::driver::Registered> distinct(const std::vector<core::driver::R
     if (f.loc.str() != first->loc.str())
       throw PlacedError(f.loc.str() + ": error: there are two LANTERN_FUNCTIONs of the name '" + f.name +
                         "'; rename one\n" + first->loc.str() + ": note: the other one is here");
-    first->stage = [name = f.name, place = f.loc.str(), one = std::move(first->stage), other = f.stage] {
-      std::unique_ptr<ir::Module> module = one();
-      if (ir::print(*module) != ir::print(*other()))
-        throw PlacedError(
-            place + ": error: LANTERN_FUNCTION(" + name +
-            ", ...) is another program in each of the files that include it; give it a name in each, "
-            "or the same meaning");
-      return module;
-    };
+    first->again.push_back(f);
   }
   return functions;
 }

@@ -17,6 +17,7 @@
 #include "lantern/compiler/ad/op_derivative.hpp"
 #include "lantern/compiler/ad/replay.hpp"
 #include "lantern/compiler/ad/unit.hpp"
+#include "lantern/ir/function_ref.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::core::ad {
@@ -162,7 +163,7 @@ class TwoPass : public Mode, public StagedMode {
 
   Region* open(Region* parent);
   /// Runs `body`, forward, in a region of its own. Its results.
-  Datums inside(Region*& region, const std::function<Datums()>& body);
+  Datums inside(Region*& region, ir::FunctionRef<Datums()> body);
   void touch(const Datum& d);
   void mark_tape();
   /// The backward block of a part, from the adjoints `in` of `names` to those of `left`.

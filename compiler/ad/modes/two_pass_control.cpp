@@ -15,7 +15,7 @@ TwoPass::Region* TwoPass::open(Region* parent) {
   return &r;
 }
 
-Datums TwoPass::inside(Region*& region, const std::function<Datums()>& body) {
+Datums TwoPass::inside(Region*& region, ir::FunctionRef<Datums()> body) {
   region = open(region_);
   const Meanwhile here(region_, region);
   Datums results = body();
