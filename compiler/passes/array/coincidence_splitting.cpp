@@ -8,6 +8,8 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
+#include "lantern/compiler/passes/array/loop_parts.hpp"
+#include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/ir/clone.hpp"
 
@@ -180,14 +182,11 @@ class Split {
     std::vector<Value*> state = loop_->operands;
     state = up ? part(b, state, at, nullptr, tapes, 0) : part(b, state, nullptr, at, tapes, 2);
     state[index_] = at;
-    state = iteration(b, state, tapes);
+    state = iteration(b, state, tapes, 1);
     Value* const before = b.emit(Opcode::sub_, {at, b.integer(1)});
     state[index_] = up ? next : before;
     state = up ? part(b, state, nullptr, nullptr, tapes, 2) : part(b, state, nullptr, nullptr, tapes, 0);
-    Renaming now;
-    for (std::size_t i = 0; i < state.size(); ++i) now[loop_->results[i]] = state[i];
-    std::erase(loop_->parent->ops, loop_);
-    ir::replace_uses(b.block(), now);
+    replace_loop(loop_, state);
   }
 
  private:
@@ -197,55 +196,31 @@ class Split {
   std::vector<Value*> part(ir::Builder& b, std::vector<Value*> state, Value* end, Value* above,
                            const Tapes& tapes, std::size_t which) {
     if (above) state[index_] = b.emit(Opcode::sub_, {state[index_], above});
-    std::vector<ir::Type> types;
-    for (const Value* r : loop_->results) types.push_back(r->type);
-    Op* const made = b.op(Opcode::loop_, state, types);
-    for (std::size_t k = 0; k < 2; ++k) {
-      Block* const block = module_.new_block(made, b.block()->function);
-      made->blocks.push_back(block);
-      for (const Value* p : loop_->blocks[k]->params) module_.add_param(block, p->type, p->name);
-    }
-    ir::Builder head(module_, made->blocks[0]), body(module_, made->blocks[1]);
-    head.loc = body.loc = b.loc;
-    if (end) {
-      head.yield({head.emit(Opcode::lt_, {made->blocks[0]->params[index_], end})});
-    } else {
-      Renaming names;
-      for (std::size_t i = 0; i < state.size(); ++i)
-        names[loop_->blocks[0]->params[i]] = made->blocks[0]->params[i];
-      head.yield(ir::clone(head, *loop_->blocks[0], names));
-    }
-    std::vector<Value*> now(made->blocks[1]->params);
-    Value* const counts = now[index_];
-    if (above) now[index_] = body.emit(Opcode::add_, {counts, above});
-    std::vector<Value*> then = written_iteration(body, now, tapes, which);
-    if (above) then[index_] = body.emit(Opcode::sub_, {counts, body.integer(1)});
-    body.yield(then);
-    for (std::size_t i = 0; i < types.size(); ++i) made->results[i]->name = loop_->results[i]->name;
-    return made->results;
+    return build_while(
+        b, state,
+        [&](ir::Builder& head, const std::vector<Value*>& now) {
+          if (end) return head.emit(Opcode::lt_, {now[index_], end});
+          Renaming names;
+          for (std::size_t i = 0; i < now.size(); ++i) names[loop_->blocks[0]->params[i]] = now[i];
+          return ir::clone(head, *loop_->blocks[0], names)[0];
+        },
+        [&](ir::Builder& body, std::vector<Value*> now) {
+          Value* const counts = now[index_];
+          if (above) now[index_] = body.emit(Opcode::add_, {counts, above});
+          std::vector<Value*> next = iteration(body, now, tapes, which);
+          if (above) next[index_] = body.emit(Opcode::sub_, {counts, body.integer(1)});
+          return next;
+        },
+        loop_);
   }
 
-  std::vector<Value*> iteration(ir::Builder& b, const std::vector<Value*>& state, const Tapes& tapes) {
-    return written_iteration(b, state, tapes, 1);
-  }
-
-  std::vector<Value*> written_iteration(ir::Builder& b, const std::vector<Value*>& state, const Tapes& tapes,
-                                        std::size_t which) {
-    Renaming names;
-    for (std::size_t i = 0; i < state.size(); ++i) names[loop_->blocks[1]->params[i]] = state[i];
-    std::vector<Value*> next;
-    for (const Op* op : loop_->blocks[1]->ops) {
-      if (op->is(Opcode::yield_)) {
-        for (Value* v : op->operands) next.push_back(ir::renamed(names, v));
-        continue;
-      }
-      if (op == point_.comparison) {
-        names[op->result()] = b.boolean(op->is(Opcode::eq_) == (which == 1));
-        continue;
-      }
-      Op* const copy = ir::clone(b, *op, names);
-      if (is_tape(*op)) copy->integer = tapes.at(op->integer)[which];
-    }
+  std::vector<Value*> iteration(ir::Builder& b, const std::vector<Value*>& state, const Tapes& tapes,
+                                std::size_t which) {
+    const bool answer = point_.comparison && point_.comparison->is(Opcode::eq_) == (which == 1);
+    std::vector<Value*> next = clone_iteration(b, *loop_, state, point_.comparison, answer);
+    for (Op* op : b.block()->ops)
+      if (is_tape(*op))
+        if (const auto tape = tapes.find(op->integer); tape != tapes.end()) op->integer = tape->second[which];
     return next;
   }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lantern/compiler/passes/support/build_loop.hpp"
+
 namespace lantern::passes {
 
 namespace {
@@ -101,7 +103,7 @@ Value* GatheredNest::rows(ir::Builder& b, Value* t, const Here& here) {
     to = b.emit(Opcode::select_, {some_, b.emit(Opcode::imax_, {end, to}), end});
   }
   const bool exact = !whole() && reached.from == adds.from && reached.to == adds.to;
-  return over(b, t, from, to, [&](ir::Builder& in, Value* number, Value* array) {
+  return build_for(b, from, to, t, [&](ir::Builder& in, Value* number, Value* array) {
     Here inner = here;
     inner.numbers.push_back(number);
     if (!exact || adds.from < adds.to)
@@ -171,19 +173,19 @@ Value* GatheredNest::initialised(ir::Builder& b, Value* t, const Here& here) {
   const IterationRange& range = level(last()).range;
   const Span zeros = start_->zeros[last()];
   return if_so(b, here.zero, t, [&](ir::Builder& in, Value* array) {
-    return over(in, array, materialise(in, moved(range.first, zeros.from)),
-                materialise(in, moved(range.last, zeros.to)),
-                [&](ir::Builder& body, Value* number, Value* elements) {
-                  IterationCloner at = iterations(body, here.numbers, {number, 0});
-                  return store(at, elements, adds_.front(), 0, zero_of(at.builder(), t), true);
-                });
+    Value* const from = materialise(in, moved(range.first, zeros.from));
+    Value* const to = materialise(in, moved(range.last, zeros.to));
+    return build_for(in, from, to, array, [&](ir::Builder& body, Value* number, Value* elements) {
+      IterationCloner at = iterations(body, here.numbers, {number, 0});
+      return store(at, elements, adds_.front(), 0, zero_of(at.builder(), t), true);
+    });
   });
 }
 
 /// Elements that nothing is added to yet: as in the other tensor, or zero.
 Value* GatheredNest::copy_outside_range(ir::Builder& b, Value* t, const Numbers& numbers, Value* from, Value* to) {
   if (const auto none = (index_form(from) - index_form(to)).number(); none && *none >= 0) return t;
-  return over(b, t, from, to, [&](ir::Builder& in, Value* number, Value* array) {
+  return build_for(b, from, to, t, [&](ir::Builder& in, Value* number, Value* array) {
     IterationCloner at = iterations(in, numbers, {number, 0});
     Value* const v = start_->old ? at.builder().emit(Opcode::get_, place(at, start_->old, adds_.front(), 0))
                                  : zero_of(at.builder(), t);
@@ -237,11 +239,11 @@ Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, cons
     const std::int64_t ends = spread_[last()].to - spread_[last()].from;
     end = b.emit(Opcode::imin_, {end, materialise(b, moved(range.first, reached.to + ends))});
   }
-  return over(b, t, materialise(b, moved(range.first, reached.to)), end,
-              [&](ir::Builder& in, Value* number, Value* array) {
-                IterationCloner at = iterations(in, numbers, {number, 0});
-                return element(at, {number, 0}, array, 0, adds, true);
-              });
+  Value* const start = materialise(b, moved(range.first, reached.to));
+  return build_for(b, start, end, t, [&](ir::Builder& in, Value* number, Value* array) {
+    IterationCloner at = iterations(in, numbers, {number, 0});
+    return element(at, {number, 0}, array, 0, adds, true);
+  });
 }
 
 IterationCloner GatheredNest::iterations(ir::Builder& b, const Numbers& numbers, const Offset& in_row) const {

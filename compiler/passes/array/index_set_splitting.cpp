@@ -9,9 +9,10 @@
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/array/coincidence_splitting.hpp"
 #include "lantern/compiler/passes/array/iteration_cloner.hpp"
+#include "lantern/compiler/passes/array/loop_parts.hpp"
 #include "lantern/compiler/passes/array/register_promotion.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
-#include "lantern/ir/clone.hpp"
+#include "lantern/compiler/passes/support/build_loop.hpp"
 
 namespace lantern::passes {
 
@@ -227,11 +228,7 @@ class LoopSplitter {
 
   void rewrite(const Threshold& t) {
     ir::Builder b = ir::Builder::before(loop_);
-    const std::vector<Value*> results = parts(b, t);
-    Renaming now;
-    for (std::size_t i = 0; i < results.size(); ++i) now[loop_->results[i]] = results[i];
-    std::erase(loop_->parent->ops, loop_);
-    ir::replace_uses(b.block(), now);
+    replace_loop(loop_, parts(b, t));
   }
 
   std::vector<Value*> parts(ir::Builder& b, const Threshold& t) {
@@ -274,20 +271,15 @@ class LoopSplitter {
                            Value* to, bool one, bool answer) {
     if (one) return iteration(b, t, state, from, b.emit(Opcode::lt_, {from, to}), answer);
     state[range_.index] = from;
-    std::vector<ir::Type> types;
-    for (const Value* r : loop_->results) types.push_back(r->type);
-    Op* const made = b.op(Opcode::loop_, state, types);
-    for (std::size_t k = 0; k < 2; ++k) {
-      Block* const block = module_.new_block(made, b.block()->function);
-      made->blocks.push_back(block);
-      for (const Value* p : loop_->blocks[k]->params) module_.add_param(block, p->type, p->name);
-    }
-    ir::Builder head(module_, made->blocks[0]), body(module_, made->blocks[1]);
-    head.loc = body.loc = b.loc;
-    head.yield({head.emit(Opcode::lt_, {made->blocks[0]->params[range_.index], to})});
-    body.yield(written_iteration(body, t, made->blocks[1]->params, answer));
-    for (std::size_t i = 0; i < types.size(); ++i) made->results[i]->name = loop_->results[i]->name;
-    return made->results;
+    return build_while(
+        b, state,
+        [&](ir::Builder& head, const std::vector<Value*>& now) {
+          return head.emit(Opcode::lt_, {now[range_.index], to});
+        },
+        [&](ir::Builder& body, const std::vector<Value*>& now) {
+          return clone_iteration(body, *loop_, now, t.comparison, answer);
+        },
+        loop_);
   }
   /// One iteration, if a condition holds.
   std::vector<Value*> iteration(ir::Builder& b, const Threshold& t, std::vector<Value*> state, Value* number,
@@ -299,22 +291,8 @@ class LoopSplitter {
     yes.loc = no.loc = b.loc;
     no.yield(state);
     state[range_.index] = number;
-    yes.yield(written_iteration(yes, t, state, answer));
+    yes.yield(clone_iteration(yes, *loop_, state, t.comparison, answer));
     return branch->results;
-  }
-  std::vector<Value*> written_iteration(ir::Builder& b, const Threshold& t, const std::vector<Value*>& params,
-                                   bool answer) {
-    Renaming names;
-    const Block& body = *loop_->blocks[1];
-    for (std::size_t i = 0; i < params.size(); ++i) names[body.params[i]] = params[i];
-    Value* const known = b.boolean(answer);
-    std::vector<Value*> values = ir::clone(b, body, names);
-    // The copy of the comparison gives way to the answer.
-    const Value* const asked = names.at(t.comparison->result());
-    ir::replace_uses(b.block(), asked, known);
-    for (Value*& v : values)
-      if (v == asked) v = known;
-    return values;
   }
 
   ir::Module& module_;

@@ -7,7 +7,7 @@
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/memory.hpp"
-#include "lantern/compiler/passes/support/nests.hpp"
+#include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/ir/library_function.hpp"
 
 namespace lantern::passes {
@@ -186,7 +186,7 @@ class Table {
       }
       std::vector<Value*> fill{b.number(0.0, op_->result()->type)};
       fill.insert(fill.end(), sizes.begin(), sizes.end());
-      Value* const table = nest(
+      Value* const table = build_nest(
           b, b.emit(Opcode::fill_, fill), order.size(),
           [&](ir::Builder&, std::span<Value* const> at) { return sizes[at.size()]; },
           [&](ir::Builder& inside, Value* now, std::span<Value* const> at) {

@@ -65,25 +65,6 @@ bool is_rematerialisable(std::vector<const Value*> values, const std::function<b
   return true;
 }
 
-Value* over(ir::Builder& b, Value* array, Value* from, Value* to,
-            const std::function<Value*(ir::Builder&, Value*, Value*)>& each) {
-  Op* const loop = b.op(Opcode::loop_, {from, array}, {ir::I64, array->type});
-  for (int k = 0; k < 2; ++k) {
-    Block* const block = b.module().new_block(loop, b.block()->function);
-    loop->blocks.push_back(block);
-    b.module().add_param(block, ir::I64);
-    b.module().add_param(block, array->type, array->name);
-  }
-  loop->results[1]->name = array->name;
-  ir::Builder head(b.module(), loop->blocks[0]), body(b.module(), loop->blocks[1]);
-  head.loc = body.loc = b.loc;
-  head.yield({head.emit(Opcode::lt_, {loop->blocks[0]->params[0], to})});
-  Value* const index = loop->blocks[1]->params[0];
-  Value* const after = each(body, index, loop->blocks[1]->params[1]);
-  body.yield({body.emit(Opcode::add_, {index, body.integer(1)}), after});
-  return loop->results[1];
-}
-
 std::size_t price(const Op& op) {
   constexpr std::size_t function = 40, division = 16;
   if (op.results.empty() || op.is(Opcode::constant_)) return 0;

@@ -30,10 +30,6 @@ bool is_rematerialisable(std::vector<const Value*> values, const std::function<b
                   const std::function<bool(const Value*)>& counts,
                   const std::function<bool(const Op&)>& unchanged, bool popped = false);
 
-/// A loop over an array, from one index to below another: `each` builds what an iteration makes of it.
-Value* over(ir::Builder& b, Value* array, Value* from, Value* to,
-            const std::function<Value*(ir::Builder&, Value* index, Value* array)>& each);
-
 /// A loop whose iterations are written again, and where: `base` represents the number of an iteration.
 struct IterationBase {
   const Op* loop = nullptr;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
@@ -147,37 +148,27 @@ class Writer {
       if (out.depth > depth && out.tensor) carried.push_back(&out.tensor);
       if (out.depth <= depth && out.in_loops(rank_)) carried.push_back(&out.sum);
     }
+    std::vector<Value*> initial;
+    for (Value** v : carried) initial.push_back(*v);
     ir::Builder b = here();
-    ir::Module& module = b.module();
-    std::vector<Value*> initial{b.integer(0)};
-    std::vector<ir::Type> types{ir::I64};
-    for (Value** v : carried) {
-      initial.push_back(*v);
-      types.push_back((*v)->type);
-    }
-    Op* const op = b.op(Opcode::loop_, initial, types);
-    for (int i = 0; i < 2; ++i) {
-      op->blocks.push_back(module.new_block(op, b.block()->function));
-      for (const ir::Type& t : types) module.add_param(op->blocks.back(), t);
-    }
-    ir::Builder condition(module, op->blocks[0]), inside(module, op->blocks[1]);
-    condition.loc = inside.loc = b.loc;
-    condition.yield({condition.emit(Opcode::lt_, {op->blocks[0]->params[0], nest_.sizes[depth]})});
-    const Block& body = *op->blocks[1];
+    const std::vector<Value*> after = build_for(
+        b, b.integer(0), nest_.sizes[depth], initial,
+        [&](ir::Builder& inside, Value* index, const std::vector<Value*>& state) {
+          for (std::size_t k = 0; k < carried.size(); ++k) *carried[k] = state[k];
+          indices_.push_back(index);
+          builders_.push_back(inside);
+          level(depth + 1);
+          inside = here();
+          builders_.pop_back();
+          indices_.pop_back();
+          std::vector<Value*> next;
+          for (Value** v : carried) next.push_back(*v);
+          return next;
+        });
     for (std::size_t k = 0; k < carried.size(); ++k) {
-      *carried[k] = body.params[k + 1];
-      body.params[k + 1]->name = initial[k + 1]->name;
+      *carried[k] = after[k];
+      after[k]->name = nullptr;  // what the nest computes has a name of its own
     }
-    indices_.push_back(body.params[0]);
-    builders_.push_back(inside);
-    level(depth + 1);
-    inside = here();
-    builders_.pop_back();
-    indices_.pop_back();
-    std::vector<Value*> next{inside.emit(Opcode::add_, {body.params[0], inside.integer(1)})};
-    for (Value** v : carried) next.push_back(*v);
-    inside.yield(std::move(next));
-    for (std::size_t k = 0; k < carried.size(); ++k) *carried[k] = op->results[k + 1];
   }
 
   void at_point() {

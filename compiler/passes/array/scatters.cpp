@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
@@ -242,12 +243,12 @@ class Distribution {
     const std::size_t k = numbers.size();
     if (k < nest_->depth()) {
       const IterationRange& range = nest_->levels[k].range;
-      return over(b, t, materialise(b, range.first), materialise(b, range.last),
-                  [&](ir::Builder& in, Value* number, Value* array) {
-                    std::vector<Value*> all = numbers;
-                    all.push_back(number);
-                    return loops(in, updates, array, std::move(all));
-                  });
+      Value *const first = materialise(b, range.first), *const bound = materialise(b, range.last);
+      return build_for(b, first, bound, t, [&](ir::Builder& in, Value* number, Value* array) {
+        std::vector<Value*> all = numbers;
+        all.push_back(number);
+        return loops(in, updates, array, std::move(all));
+      });
     }
     IterationCloner at = iterations(b.block(), numbers);
     const IterationCloner::Shifts none(nest_->depth(), 0);

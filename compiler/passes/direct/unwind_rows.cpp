@@ -18,6 +18,7 @@
 #include "lantern/compiler/passes/analysis/def_chain.hpp"
 #include "lantern/compiler/passes/analysis/instance_count.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
+#include "lantern/compiler/passes/support/build_loop.hpp"
 
 namespace lantern::passes {
 
@@ -93,7 +94,7 @@ std::optional<Unwinder::LoopInvariantReads> Unwinder::loop_invariant_reads(Regio
 Value* Unwinder::collected(ir::Builder& b, Value* first, Value* n,
                            const std::function<Value*(ir::Builder&, Value*)>& read) {
   const bool array = first->type.is_tensor();
-  return emit_loop(
+  return build_while(
       b, {b.integer(0), first},
       [&](ir::Builder& c, const State& s) {
         return c.emit(Opcode::lt_, {s[0], n});

@@ -19,6 +19,7 @@
 #include <tuple>
 
 #include "lantern/compiler/passes/direct/unwinder.hpp"
+#include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -288,7 +289,7 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
     if (const Op* c = constant(bound)) bound = b.integer(c->integer);
     Value* const n = iterations_between(b, loop->operands[count.index], bound);
     Value* const segment = segment_of(b, n);
-    loop->operands = emit_loop(
+    loop->operands = build_while(
         b, loop->operands,
         [&](ir::Builder& c, const std::vector<Value*>& state) {
           return c.emit(Opcode::lt_, {segment, c.emit(Opcode::sub_, {n, state.back()})});
@@ -306,7 +307,7 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
   Value* const segment = segment_of(b, iterations);
   std::vector<Value*> initial{iterations};
   initial.insert(initial.end(), carried.begin(), carried.end());
-  return emit_loop(
+  return build_while(
       b, initial,
       [&](ir::Builder& c, const std::vector<Value*>& state) {
         return c.emit(Opcode::lt_, {c.integer(0), state[0]});
@@ -416,7 +417,7 @@ Value* Unwinder::advance(ir::Builder& b, Value* iterations, Value* free, Value* 
   Value* const c = b.emit(Opcode::imin_, {b.emit(Opcode::add_, {free, one(b)}),
                                           b.emit(Opcode::imin_, {leaves, b.integer(1 << 20)})});
   // r and C(c + r, c).
-  const std::vector<Value*> done = emit_loop(
+  const std::vector<Value*> done = build_while(
       b, {one(b), b.emit(Opcode::add_, {c, one(b)})},
       [&](ir::Builder& d, const std::vector<Value*>& s) { return d.emit(Opcode::lt_, {s[1], leaves}); },
       [&](ir::Builder& d, const std::vector<Value*>& s) {
@@ -443,7 +444,7 @@ void Unwinder::thin(ir::Builder& b, const Op* loop, const Snapshots& snapshots, 
   const auto positive = [](ir::Builder& c, const std::vector<Value*>& s) {
     return c.emit(Opcode::lt_, {c.integer(0), s[0]});
   };
-  emit_loop(b, {count}, positive, [&](ir::Builder& c, const std::vector<Value*>& s) {
+  build_while(b, {count}, positive, [&](ir::Builder& c, const std::vector<Value*>& s) {
     Value* const index = c.emit(Opcode::sub_, {s[0], c.integer(1)});
     std::vector<Value*> state;
     for (const auto& [tape, type] : tapes) state.push_back(pop(c, tape, type));
@@ -456,7 +457,7 @@ void Unwinder::thin(ir::Builder& b, const Op* loop, const Snapshots& snapshots, 
     return std::vector<Value*>{index};
   });
   Value* const left = b.emit(Opcode::div_, {b.emit(Opcode::add_, {count, b.integer(1)}), b.integer(2)});
-  emit_loop(b, {left}, positive, [&](ir::Builder& c, const std::vector<Value*>& s) {
+  build_while(b, {left}, positive, [&](ir::Builder& c, const std::vector<Value*>& s) {
     for (std::size_t j = 0; j < tapes.size(); ++j) push(c, tapes[j].first, pop(c, aside[j], tapes[j].second));
     return std::vector<Value*>{c.emit(Opcode::sub_, {s[0], c.integer(1)})};
   });
@@ -493,7 +494,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
       const auto left = [&](ir::Builder& c, const std::vector<Value*>& s) {
         return c.emit(Opcode::sub_, {all, s[n - 1]});
       };
-      done = emit_loop(
+      done = build_while(
           b, initial,
           [&](ir::Builder& c, const std::vector<Value*>& s) {
             return c.emit(Opcode::land_,
@@ -512,7 +513,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
     } else {
       initial.push_back(b.integer(0));  // states kept
       initial.push_back(leaf);          // iterations from one to the next
-      done = emit_loop(
+      done = build_while(
           b, initial,
           [&](ir::Builder& c, const std::vector<Value*>& s) {
             Renaming map;
@@ -557,7 +558,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
   ir::Builder b = into(r.bwd, loop->loc);
   std::vector<Value*> initial{kept, iterations};
   initial.insert(initial.end(), carried.begin(), carried.end());
-  std::vector<Value*> done = emit_loop(
+  std::vector<Value*> done = build_while(
       b, initial,
       [&](ir::Builder& c, const std::vector<Value*>& s) { return c.emit(Opcode::lt_, {c.integer(0), s[0]}); },
       [&](ir::Builder& c, const std::vector<Value*>& s) {
@@ -620,28 +621,6 @@ void Unwinder::drop_frames(Block* block) {
 }
 
 // ---- building blocks
-
-/// Emits `while (condition(state)) state = body(state)`.
-std::vector<Value*> Unwinder::emit_loop(
-    ir::Builder& b, const std::vector<Value*>& initial,
-    const std::function<Value*(ir::Builder&, const std::vector<Value*>&)>& condition,
-    const std::function<std::vector<Value*>(ir::Builder&, const std::vector<Value*>&)>& body) {
-  Op* op = module_.new_op(Opcode::loop_, b.block());
-  op->loc = b.loc;
-  op->operands = initial;
-  for (int i = 0; i < 2; ++i) {
-    Block* block = module_.new_block(op, b.block()->function);
-    for (const Value* v : initial) module_.add_param(block, v->type, v->name);
-    op->blocks.push_back(block);
-  }
-  ir::Builder test = into(op->blocks[0], b.loc), iteration = into(op->blocks[1], b.loc);
-  test.yield({condition(test, op->blocks[0]->params)});
-  iteration.yield(body(iteration, op->blocks[1]->params));
-  // Only now: what the body asked for from outside is before the loop.
-  b.block()->ops.push_back(op);
-  for (const Value* v : initial) module_.add_result(op, v->type, v->name);
-  return op->results;
-}
 
 /// Emits into `block` before an operation that it holds.
 void Unwinder::in_front_of(const Op* op, Block* block, const std::function<void()>& emit) {

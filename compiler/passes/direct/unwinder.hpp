@@ -209,9 +209,6 @@ class Unwinder {
                 bool own_condition);
   void import_operands(Region& r, Op* construct);
   void drop_frames(Block* block);
-  State emit_loop(ir::Builder& b, const State& initial,
-                  const std::function<Value*(ir::Builder&, const State&)>& condition,
-                  const std::function<State(ir::Builder&, const State&)>& body);
   static void in_front_of(const Op* op, Block* block, const std::function<void()>& emit);
   State run_reverse(Op* reverse, Block* to, Value* start, const State& state);
 

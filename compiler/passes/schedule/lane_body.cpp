@@ -7,6 +7,7 @@
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
 #include "lantern/compiler/passes/analysis/def_chain.hpp"
+#include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
@@ -198,25 +199,12 @@ void LaneBody::pack(Value* index) {
     // Memory: the loop sets all of it.
     Value* none = builder_.op(Opcode::undef_, {}, {ir::F64})->result();
     Value* rows = builder_.emit(Opcode::fill_, {none, n, builder_.integer(lanes_)}, 0, dims);
-    Op* loop = builder_.op(Opcode::loop_, {builder_.integer(0), rows}, {ir::I64, rows->type});
-    Block* const outer = builder_.block();
-    for (int k = 0; k < 2; ++k) {
-      Block* b = module_.new_block(loop, outer->function);
-      loop->blocks.push_back(b);
-      Value* i = module_.add_param(b, ir::I64);
-      Value* all = module_.add_param(b, rows->type);
-      builder_.set_block(b);
-      if (k == 0) {
-        builder_.yield({builder_.emit(Opcode::lt_, {i, n})});
-      } else {
-        Value* row = active_ ? builder_.emit(Opcode::lane_get_, {t, index, i, active_})
-                             : builder_.emit(Opcode::get_, {t, index, i});
-        builder_.yield({builder_.emit(Opcode::add_, {i, builder_.integer(1)}),
-                        builder_.emit(Opcode::set_, {all, i, lane_, row})});
-      }
-    }
-    builder_.set_block(outer);
-    packed_[op->operands[0]] = loop->results[1];
+    packed_[op->operands[0]] =
+        build_for(builder_, builder_.integer(0), n, rows, [&](ir::Builder& inside, Value* i, Value* all) {
+          Value* row = active_ ? inside.emit(Opcode::lane_get_, {t, index, i, active_})
+                               : inside.emit(Opcode::get_, {t, index, i});
+          return inside.emit(Opcode::set_, {all, i, lane_, row});
+        });
   });
 }
 

@@ -1,0 +1,76 @@
+#include "lantern/compiler/passes/support/build_loop.hpp"
+
+namespace lantern::passes {
+
+using ir::Builder;
+using ir::FunctionRef;
+using ir::Opcode;
+using ir::Value;
+
+LoopValues build_while(Builder& b, const LoopValues& initial, FunctionRef<Value*(Builder&, const LoopValues&)> condition,
+                       FunctionRef<LoopValues(Builder&, const LoopValues&)> body, const ir::Op* like) {
+  const auto names = [&](const LoopValues& of, const LoopValues& values) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i]->name = of[i]->name;
+  };
+  ir::Module& module = b.module();
+  ir::Op* const loop = module.new_op(Opcode::loop_, b.block());
+  loop->loc = b.loc;
+  loop->operands = initial;
+  for (int i = 0; i < 2; ++i) {
+    loop->blocks.push_back(module.new_block(loop, b.block()->function));
+    for (const Value* v : initial) module.add_param(loop->blocks.back(), v->type);
+    names(like ? like->blocks[static_cast<std::size_t>(i)]->params : initial, loop->blocks.back()->params);
+  }
+  Builder head(module, loop->blocks[0]), inside(module, loop->blocks[1]);
+  head.loc = inside.loc = b.loc;
+  head.yield({condition(head, loop->blocks[0]->params)});
+  inside.yield(body(inside, loop->blocks[1]->params));
+  b.take(loop);
+  for (const Value* v : initial) module.add_result(loop, v->type);
+  names(like ? like->results : initial, loop->results);
+  return loop->results;
+}
+
+LoopValues build_for(Builder& b, Value* first, Value* bound, const LoopValues& initial,
+                     FunctionRef<LoopValues(Builder&, Value*, const LoopValues&)> body) {
+  LoopValues state{first};
+  state.insert(state.end(), initial.begin(), initial.end());
+  LoopValues after = build_while(
+      b, state, [&](Builder& head, const LoopValues& now) { return head.emit(Opcode::lt_, {now[0], bound}); },
+      [&](Builder& inside, const LoopValues& now) {
+        LoopValues next = body(inside, now[0], LoopValues(now.begin() + 1, now.end()));
+        next.insert(next.begin(), inside.emit(Opcode::add_, {now[0], inside.integer(1, now[0]->type)}));
+        return next;
+      });
+  after.erase(after.begin());
+  return after;
+}
+
+Value* build_for(Builder& b, Value* first, Value* bound, Value* initial,
+                 FunctionRef<Value*(Builder&, Value*, Value*)> body) {
+  return build_for(b, first, bound, LoopValues{initial}, [&](Builder& inside, Value* index, const LoopValues& state) {
+    return LoopValues{body(inside, index, state[0])};
+  })[0];
+}
+
+namespace {
+
+Value* nest_from(Builder& b, Value* state, std::size_t depth, NestSize size, NestBody body, LoopValues& indices) {
+  if (indices.size() == depth) return body(b, state, indices);
+  Value* const bound = size(b, indices);
+  return build_for(b, b.integer(0, bound->type), bound, state, [&](Builder& inside, Value* index, Value* now) {
+    indices.push_back(index);
+    Value* const next = nest_from(inside, now, depth, size, body, indices);
+    indices.pop_back();
+    return next;
+  });
+}
+
+}  // namespace
+
+Value* build_nest(Builder& b, Value* initial, std::size_t depth, NestSize size, NestBody body) {
+  LoopValues indices;
+  return nest_from(b, initial, depth, size, body, indices);
+}
+
+}  // namespace lantern::passes
