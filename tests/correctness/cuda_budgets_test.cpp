@@ -118,7 +118,7 @@ TEST_CASE("budgets of stencils and embeddings", "[cuda]") {
            const Matrix s = stencil(u);
            return sum(s * s);
          }),
-         {.launches = 3, .waits = 0}, floats({12, 14}));
+         {.launches = 2, .waits = 0}, floats({12, 14}));
   spends("stencil_steps", grad<0>([](Matrix u, Rep<std::int64_t> steps) {
            const Matrix e = FOR(0, steps, u, [](Rep<std::int64_t>, Matrix v) {
              const Matrix w = stencil(v);
@@ -126,7 +126,7 @@ TEST_CASE("budgets of stencils and embeddings", "[cuda]") {
            });
            return sum(e * e);
          }),
-         {.launches = 81, .waits = 0}, floats({12, 14}, 4), std::int64_t{20});
+         {.launches = 61, .waits = 0}, floats({12, 14}, 4), std::int64_t{20});
   spends("embedding_slope", grad<0>([](Matrix w, Labels at, Matrix t) {
            const Matrix d = Matrix(take<0>(w, at) - t);
            return sum(d * d);

@@ -33,6 +33,12 @@ bool keeps_order(const Op& op) {
          op.is(Opcode::call_) || op.is(Opcode::jump_);
 }
 
+bool uses_tapes(const Op* loop) {
+  bool found = false;
+  ir::walk(loop->blocks[1], [&](const Op* op) { found |= ir::info(op->code).effect == ir::Effect::tape; });
+  return found;
+}
+
 bool updates(const Op& op) {
   return op.is(Opcode::set_) || op.is(Opcode::add_at_) || op.is(Opcode::loop_) || op.is(Opcode::add_einsum_) ||
          op.is(Opcode::add_matmul_) || op.is(Opcode::gemm_);
@@ -141,15 +147,80 @@ Shape shape_of(const Op* loop) {
   }
 }
 
+/// The loops of a perfect nest, the outermost first.
+std::vector<const Op*> nest_of(const Op* loop) {
+  std::vector<const Op*> all;
+  for (; loop; loop = only_loop(loop->blocks[1])) all.push_back(loop);
+  return all;
+}
+
+/// The indices of a nest's loops, the outermost first; nothing where one does not count up.
+std::optional<std::vector<const Value*>> indices_of(const std::vector<const Op*>& nest) {
+  std::vector<const Value*> all;
+  for (const Op* loop : nest) {
+    const auto count = counted(loop);
+    if (!count) return {};
+    all.push_back(loop->blocks[1]->params[count->index]);
+  }
+  return all;
+}
+
+/// Which loop of a nest each index of an access is of, if each is of another.
+std::optional<std::vector<std::size_t>> levels_of(const Op& access, const std::vector<const Value*>& indices) {
+  std::vector<std::size_t> levels;
+  for (std::size_t d = 1; d <= static_cast<std::size_t>(access.operands[0]->type.rank()); ++d) {
+    const auto at = std::ranges::find(indices, access.operands[d]);
+    if (at == indices.end()) return {};
+    levels.push_back(static_cast<std::size_t>(at - indices.begin()));
+  }
+  if (levels.size() != indices.size()) return {};
+  return levels;
+}
+
+/// Two nests over the same iterations, the second of which needs of the first at most the elements of its own iteration:
+/// they become one nest, not only one outermost loop.
+bool pointwise(const Op* a, const Op* b, const Equal& equal) {
+  const auto nest_a = nest_of(a), nest_b = nest_of(b);
+  const auto in_a = indices_of(nest_a), in_b = indices_of(nest_b);
+  if (!in_a || !in_b || nest_a.size() != nest_b.size()) return false;
+  for (std::size_t l = 0; l < nest_a.size(); ++l) {
+    const auto x = counted(nest_a[l]), y = counted(nest_b[l]);
+    if (!equal(nest_a[l]->operands[x->index], nest_b[l]->operands[y->index]) || !equal(x->bound, y->bound)) return false;
+  }
+  const Uses inside_a(const_cast<Op*>(a)), inside_b(const_cast<Op*>(b));
+  for (std::size_t i = 0; i < a->results.size(); ++i) {
+    const Value* const r = a->results[i];
+    if (!r->type.is_tensor()) continue;
+    const auto handed_on = std::ranges::find(b->operands, r);
+    const auto& reads = inside_b.of(r);
+    if (handed_on == b->operands.end() && reads.empty()) continue;
+    const auto made = state_use(inside_a, a, i);
+    if (!made || made->updates.empty()) return false;
+    const auto levels = levels_of(*made->updates.front(), *in_a);
+    const auto own = [&](const Op* op, const std::vector<const Value*>& indices) { return levels_of(*op, indices) == levels; };
+    if (!levels || !std::ranges::all_of(made->updates, [&](const Op* op) { return own(op, *in_a); })) return false;
+    for (const ir::Use& use : reads)
+      if (!use.op->is(Opcode::get_) || use.operand != 0 || !own(use.op, *in_b)) return false;
+    if (handed_on == b->operands.end()) continue;
+    const auto goes_on = state_use(inside_b, b, static_cast<std::size_t>(handed_on - b->operands.begin()));
+    if (!goes_on) return false;
+    for (const Op* op : made->reads)
+      if (!own(op, *in_a)) return false;
+    for (const Op* op : goes_on->accesses())
+      if (!own(op, *in_b)) return false;
+  }
+  return true;
+}
+
 /// Whether two loops make a better kernel than two.
-bool worth_joining(const Op* a, const Op* b) {
+bool worth_joining(const Op* a, const Op* b, const Equal& equal) {
   const Shape first = shape_of(a), second = shape_of(b);
   if (first == Shape::rows || second == Shape::rows) {
     for (const auto& [shape, loop] : {std::pair(first, a), std::pair(second, b)})
       if (shape == Shape::numbers && weight(loop->blocks[1]) > heaviest_alone) return false;
     return true;
   }
-  return first == Shape::numbers && second == Shape::numbers;
+  return first == second && (first == Shape::numbers || pointwise(a, b, equal));
 }
 
 /// Two loops of one block, the first of which is to join the second.
@@ -216,13 +287,17 @@ class Pair {
     return state;
   }
 
-  bool own(const Op* access, const Value* index) const { return access->operands[1] == index; }
+  static bool own(const Op* access, const Value* index, std::size_t dimension) {
+    return access->operands[1 + dimension] == index;
+  }
 
-  /// All updates of a state are of the iteration's row, and so are reads where asked for.
-  bool own_rows(const Uses& uses, const Op* loop, std::size_t state, const Value* index, bool reads) const {
+  /// All updates of a state are of the iteration's index in a dimension, its row for the first one, and so are reads where
+  /// asked for.
+  bool own_rows(const Uses& uses, const Op* loop, std::size_t state, const Value* index, std::size_t dimension,
+                bool reads) const {
     const auto use = state_use(uses, loop, state);
     if (!use || use->whole || use->extreme || use->sum) return false;
-    const auto of_row = [&](const Op* op) { return own(op, index); };
+    const auto of_row = [&](const Op* op) { return own(op, index, dimension); };
     return std::ranges::all_of(use->updates, of_row) && (!reads || std::ranges::all_of(use->reads, of_row));
   }
 
@@ -241,17 +316,25 @@ class Pair {
       }
       Flow flow{*state, v, {}};
       const auto at = std::ranges::find(b_->operands, v);
-      if (at != b_->operands.end()) {
+      const bool handed_on = at != b_->operands.end();
+      // Of a view that has other dimensions rows are known to be the same.
+      const std::size_t dimensions = v == a_->result(*state) ? static_cast<std::size_t>(v->type.rank()) : 1;
+      const auto in_dimension = [&](std::size_t d) {
+        if (handed_on)
+          return own_rows(in_a_, a_, *state, index_a, d, true) && own_rows(in_b_, b_, *flow.into, index_b, d, true);
+        return own_rows(in_a_, a_, *state, index_a, d, false) && std::ranges::all_of(in_b_.of(v), [&](const ir::Use& use) {
+          return use.op->is(Opcode::get_) && use.operand == 0 && own(use.op, index_b, d);
+        });
+      };
+      if (handed_on) {
         flow.into = static_cast<std::size_t>(at - b_->operands.begin());
         good &= std::ranges::count(b_->operands, v) == 1 && in_b_.of(v).empty() &&
                 ir::combine(*b_, *flow.into) == Combine::element && in_b_.of(b_->blocks[0]->params[*flow.into]).empty() &&
-                own_rows(in_a_, a_, *state, index_a, true) && own_rows(in_b_, b_, *flow.into, index_b, true) &&
                 nothing_else_asks(*state, v) && (v->type == a_->result(*state)->type || can_be_retyped(*flow.into));
-      } else {
-        good &= own_rows(in_a_, a_, *state, index_a, false) && std::ranges::all_of(in_b_.of(v), [&](const ir::Use& use) {
-          return use.op->is(Opcode::get_) && use.operand == 0 && own(use.op, index_b);
-        });
       }
+      bool together = false;
+      for (std::size_t d = 0; d < dimensions && !together; ++d) together = in_dimension(d);
+      good &= together;
       flows_.push_back(flow);
     };
     for (const Value* v : b_->operands) look(v);
@@ -312,11 +395,16 @@ class Pair {
       updated.insert(viewed(v));
     }
     const bool first_fails = may_fail(a_, equal_), second_fails = may_fail(b_, equal_);
+    // What the host saves is saved in its own order, unless an iteration saves something, too.
+    const bool saves = uses_tapes(a_) || uses_tapes(b_);
+    const auto in_order = [&](const Op& op) {
+      return keeps_order(op) && (saves || ir::info(op.code).effect != ir::Effect::tape);
+    };
     if (first_fails && second_fails) return false;
     for (const Op* op : earlier_) {
       bool disturbs = false;
       const auto look = [&](const Op* o) {
-        disturbs |= o->is(Opcode::check_) ? first_fails : keeps_order(*o);
+        disturbs |= o->is(Opcode::check_) ? first_fails : in_order(*o);
         if (updates(*o))
           for (const Value* v : o->operands) disturbs |= v->type.is_tensor() && read.contains(viewed(v));
       };
@@ -327,7 +415,7 @@ class Pair {
     for (const Op* op : later_) {
       bool disturbs = false;
       const auto look = [&](const Op* o) {
-        disturbs |= o->is(Opcode::check_) ? second_fails : keeps_order(*o);
+        disturbs |= o->is(Opcode::check_) ? second_fails : in_order(*o);
         if (o->is(Opcode::reshape_) || o->is(Opcode::dim_)) return;
         for (const Value* v : o->operands) disturbs |= v->type.is_tensor() && updated.contains(viewed(v));
       };
@@ -478,7 +566,7 @@ bool fuse_in(ir::Module& module, Block* block, bool inside) {
       equal.note(*op);
       if (!op->is(Opcode::loop_) || !ir::is_parallel(*op)) continue;
       for (std::size_t k = before.size(); k-- > 0 && !again;)
-        if (inside || worth_joining(before[k], op)) again = Pair(module, before[k], op, equal).run();
+        if (inside || worth_joining(before[k], op, equal)) again = Pair(module, before[k], op, equal).run();
       if (again) break;
       before.push_back(op);
     }
