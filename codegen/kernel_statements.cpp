@@ -216,7 +216,7 @@ bool StatementPrinter::sums_from_zeros(const Value* base) const {
          uses_.live_state(loop, static_cast<std::size_t>(state - loop->operands.begin()));
 }
 
-/// How many iterations the loops that a block shares have: of the first whose number is known before the kernel.
+/// How many iterations the loops that a block shares have: the most of those whose number is known before the kernel.
 std::string StatementPrinter::row_length(const Kernel& kernel) {
   constexpr std::size_t most = 6;
   std::vector<std::string> lengths;

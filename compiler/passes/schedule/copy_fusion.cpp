@@ -8,6 +8,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/array/dead_fills.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 #include "lantern/ir/op.hpp"
@@ -206,6 +207,46 @@ class Nest {
   std::optional<Filled> fill_;
 };
 
+/// What a tensor holds throughout, as a number that is made in front of an operation.
+Value* content(const Filled& fill, const ir::Type& element, Op* before) {
+  Builder b = Builder::before(before);
+  b.loc = before->loc;
+  if (fill.zeros || !fill.fill) return b.number(0, element);
+  Value* const value = fill.fill->operands[0];
+  const Op* const number = constant(value);
+  return number ? value : nullptr;
+}
+
+/// Kernels read no element of a tensor that holds one number throughout: as it is filled, or as a loop begins with it.
+bool read_fills(ir::Function& f) {
+  bool any = false;
+  std::vector<std::pair<Op*, Value*>> reads;
+  ir::walk(f.body, [&](Op* op) {
+    if (!op->is(Opcode::get_) || op->result()->type.is_vector()) return;
+    Value* tensor = op->operands[0];
+    // The state of loops at the start of their iterations, where each iteration has elements of its own.
+    while (!tensor->def && tensor->block->parent && tensor->block->parent->is(Opcode::loop_) &&
+           tensor->block == tensor->block->parent->blocks[1] && ir::is_parallel(*tensor->block->parent) &&
+           ir::combine(*tensor->block->parent, tensor->index) == Combine::element)
+      tensor = tensor->block->parent->operands[tensor->index];
+    if (!tensor->def || (tensor == op->operands[0] && op->parent == tensor->def->parent)) return;
+    if (!filled(tensor)) return;
+    for (std::size_t d = 0; d < static_cast<std::size_t>(tensor->type.rank()); ++d)
+      if (!in_range(*op, d)) return;
+    reads.emplace_back(op, tensor);
+  });
+  ir::Renaming names;
+  for (const auto& [op, tensor] : reads) {
+    const auto fill = filled(tensor);
+    Value* const value = content(*fill, op->result()->type, op);
+    if (!value) continue;
+    names[op->result()] = value;
+    any = true;
+  }
+  if (any) ir::replace_uses(f.body, names);
+  return any;
+}
+
 bool run_on(ir::Function& f) {
   std::vector<Op*> nests;
   ir::walk(f.body, [&](Op* op) {
@@ -227,6 +268,13 @@ bool run_on(ir::Function& f) {
 
 void copy_fusion(ir::Module& module) {
   bool any = false;
+  for (ir::Function* f : module.functions())
+    if (is_direct(*f)) any |= read_fills(*f);
+  if (any) {
+    simplify(module);
+    dead_fills(module);
+  }
+  any = false;
   for (ir::Function* f : module.functions())
     if (is_direct(*f)) any |= run_on(*f);
   if (any) simplify(module);

@@ -223,18 +223,26 @@ bool worth_joining(const Op* a, const Op* b, const Equal& equal) {
   return first == second && (first == Shape::numbers || pointwise(a, b, equal));
 }
 
+/// Every iteration has elements of its own, and adds to nothing that others add to.
+bool only_elements(const Op* loop) {
+  return std::ranges::none_of(loop->blocks[1]->params, [](const Value* p) { return ir::is_reduction(p->combine); });
+}
+
+/// What joins: a loop and one that needs it, or any two.
+enum class Joined { flow, any };
+
 /// Two loops of one block, the first of which is to join the second.
 class Pair {
  public:
-  Pair(ir::Module& module, Op* first, Op* second, const Equal& equal)
-      : module_(module), a_(first), b_(second), equal_(equal), in_a_(first), in_b_(second) {}
+  Pair(ir::Module& module, Op* first, Op* second, const Equal& equal, Joined joined)
+      : module_(module), a_(first), b_(second), equal_(equal), joined_(joined), in_a_(first), in_b_(second) {}
 
   bool run() {
     const auto a = counted(a_), b = counted(b_);
     if (!a || !b || a_->integer != 0 || b_->integer != 0) return false;
     index_a_ = a->index, index_b_ = b->index;
     if (!equal_(a_->operands[index_a_], b_->operands[index_b_]) || !equal_(a->bound, b->bound)) return false;
-    if (weight(a_->blocks[1]) + weight(b_->blocks[1]) > 8 * longest_body) return false;
+    if (weight(a_->blocks[1]) + weight(b_->blocks[1]) > (joined_ == Joined::flow ? 8 : 1) * longest_body) return false;
     if (!between() || !flows() || !undisturbed()) return false;
     if (captured() > most_captured) return false;
     join();
@@ -254,7 +262,7 @@ class Pair {
     const auto& ops = a_->parent->ops;
     const auto from = std::ranges::find(ops, a_), to = std::ranges::find(ops, b_);
     std::unordered_set<const Value*> made(a_->results.begin(), a_->results.end());
-    if (to - from > 2000) return false;
+    if (to - from > (joined_ == Joined::flow ? 2000 : 200)) return false;
     for (auto it = from + 1; it != to; ++it) {
       bool needs = false;
       const auto look = [&](const Op* op) {
@@ -345,7 +353,7 @@ class Pair {
     // A state that is handed on has no other way into the second loop.
     for (const Flow& f : flows_)
       for (const Flow& g : flows_) good &= &f == &g || !f.into || f.state != g.state;
-    return good && !flows_.empty();
+    return good && (!flows_.empty() || (joined_ == Joined::any && only_elements(a_) && only_elements(b_)));
   }
 
   /// Of a result that the second loop updates nothing but views on the way there knows.
@@ -400,7 +408,6 @@ class Pair {
     const auto in_order = [&](const Op& op) {
       return keeps_order(op) && (saves || ir::info(op.code).effect != ir::Effect::tape);
     };
-    if (first_fails && second_fails) return false;
     for (const Op* op : earlier_) {
       bool disturbs = false;
       const auto look = [&](const Op* o) {
@@ -547,6 +554,7 @@ class Pair {
   ir::Module& module_;
   Op *a_, *b_;
   const Equal& equal_;
+  Joined joined_;
   Uses in_a_, in_b_;
   std::size_t index_a_ = 0, index_b_ = 0;
   std::vector<Op*> earlier_, later_;
@@ -555,7 +563,7 @@ class Pair {
 };
 
 /// Joins loops of a block until none can; true if there were any. `inside`: of a kernel, where all that can join does.
-bool fuse_in(ir::Module& module, Block* block, bool inside) {
+bool fuse_in(ir::Module& module, Block* block, bool inside, Joined joined) {
   bool any = false, again = true;
   while (again) {
     again = false;
@@ -566,7 +574,7 @@ bool fuse_in(ir::Module& module, Block* block, bool inside) {
       equal.note(*op);
       if (!op->is(Opcode::loop_) || !ir::is_parallel(*op)) continue;
       for (std::size_t k = before.size(); k-- > 0 && !again;)
-        if (inside || worth_joining(before[k], op, equal)) again = Pair(module, before[k], op, equal).run();
+        if (inside || worth_joining(before[k], op, equal)) again = Pair(module, before[k], op, equal, joined).run();
       if (again) break;
       before.push_back(op);
     }
@@ -589,7 +597,9 @@ bool fuse_in(ir::Module& module, ir::Function& f) {
         if (in == inside) blocks.push_back(b);
       }
     });
-    for (Block* b : blocks) any |= fuse_in(module, b, inside);
+    // Loops that need each other first: what joins by chance must not be in their way.
+    for (Block* b : blocks) any |= fuse_in(module, b, inside, Joined::flow);
+    for (Block* b : blocks) any |= fuse_in(module, b, inside, Joined::any);
   }
   return any;
 }
