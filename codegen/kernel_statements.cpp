@@ -231,6 +231,7 @@ std::string StatementPrinter::row_length(const Kernel& kernel) {
     const std::string length = "lt_iterations(" + text(op->operands[count.index]) + ", " + text(count.bound) + ")";
     if (std::ranges::find(lengths, length) == lengths.end()) lengths.push_back(length);
   });
+  if (kernel.shared.empty()) return "1";
   if (lengths.empty()) return "1024";
   std::string longest = lengths.front();
   for (std::size_t i = 1; i < lengths.size(); ++i) longest = "lt_longer(" + longest + ", " + lengths[i] + ")";
