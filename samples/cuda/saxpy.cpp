@@ -21,5 +21,5 @@ int main() {
   };
   const TensorValue<float> x = row({1, 2, 3}), y = row({0.5F, 0.5F, 0.5F});
   const auto [value, gradient] = saxpy_gradient(2.0F, x, y);
-  return value == 70.75F && std::get<0>(gradient) == 62.0F ? 0 : 1;
+  return value == 68.75F && std::get<0>(gradient) == 62.0F ? 0 : 1;
 }

@@ -8,6 +8,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
+#include "lantern/compiler/passes/analysis/lanes.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/array/array_contraction.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
@@ -24,6 +25,8 @@ using ir::Combine;
 constexpr std::int64_t longest_body = 400;
 /// Values that a kernel is given: their bytes are bounded (codegen/kernels.cpp).
 constexpr std::size_t most_captured = 56;
+/// Sizes from tapes that are compared with each other.
+constexpr std::size_t most_saved = 200;
 /// What a thread alone does of a row while the others of its block wait.
 constexpr std::int64_t heaviest_alone = 200;
 
@@ -44,6 +47,13 @@ bool updates(const Op& op) {
          op.is(Opcode::add_matmul_) || op.is(Opcode::gemm_);
 }
 
+/// The size of a tensor as it is saved: a slice says it by its ends.
+IndexForm saved_size(const Value* v, std::size_t dimension) {
+  const Op* const op = v->def;
+  if (op && op->is(Opcode::slice_) && dimension == 0) return index_form(op->operands[2]) - index_form(op->operands[1]);
+  return size_form(v, dimension);
+}
+
 /// Equal numbers, or numbers that an earlier check has compared with each other.
 class Equal {
  public:
@@ -53,6 +63,34 @@ class Equal {
     const Op& asked = *op.operands[0]->def;
     if (asked.is(Opcode::eq_) && asked.operands[0]->type.is_integer())
       join(place(index_form(asked.operands[0])), place(index_form(asked.operands[1])));
+  }
+  /// Of what a block takes from tapes: sizes and numbers that were equal where one block saved them, each on a tape of its
+  /// own, or that are still known by another name.
+  void note_saved(const TapeUses& tapes, const Block* block) {
+    struct Saved {
+      const Block* where;
+      IndexForm then, now;
+    };
+    std::vector<Saved> all;
+    for (const Op* pop : block->ops) {
+      if (!pop->is(Opcode::pop_) || all.size() > most_saved) continue;
+      const auto tape = tapes.find(pop->integer);
+      if (tape == tapes.end() || tape->second.size() != 2) continue;
+      const Op* const push = tape->second[tape->second[0] == pop ? 1 : 0];
+      if (!push->is(Opcode::push_)) continue;
+      const Value *const now = pop->result(), *const then = push->operands[0];
+      if (now->type == ir::I64) all.push_back({push->parent, index_form(then), index_form(now)});
+      if (now->type.is_tensor())
+        for (std::size_t d = 0; d < static_cast<std::size_t>(now->type.rank()); ++d)
+          all.push_back({push->parent, saved_size(then, d), size_form(now, d)});
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto unknowns = all[i].then.unknowns();
+      if (std::ranges::all_of(unknowns, [&](const Unknown& u) { return ir::visible_from(u.value, block); }))
+        join(place(all[i].now), place(all[i].then));
+      for (std::size_t k = 0; k < i; ++k)
+        if (all[i].where == all[k].where && all[i].then == all[k].then) join(place(all[i].now), place(all[k].now));
+    }
   }
   bool operator()(const IndexForm& a, const IndexForm& b) const {
     if (a == b) return true;
@@ -228,6 +266,12 @@ bool only_elements(const Op* loop) {
   return std::ranges::none_of(loop->blocks[1]->params, [](const Value* p) { return ir::is_reduction(p->combine); });
 }
 
+/// Iterations add to tensors that others add to: blocks have tensors of their own then.
+bool sums_into_tensors(const Op* loop) {
+  return std::ranges::any_of(loop->blocks[1]->params,
+                             [](const Value* p) { return ir::is_reduction(p->combine) && p->type.is_tensor(); });
+}
+
 /// What joins: a loop and one that needs it, or any two.
 enum class Joined { flow, any };
 
@@ -318,6 +362,10 @@ class Pair {
     const auto look = [&](const Value* v) {
       if (!made_.contains(v) || !seen.insert(v).second) return;
       const auto state = v->type.is_tensor() ? result_behind(v) : std::nullopt;
+      if (state && sum_goes_on(v, *state)) {
+        flows_.push_back({*state, v, static_cast<std::size_t>(std::ranges::find(b_->operands, v) - b_->operands.begin())});
+        return;
+      }
       if (!state || ir::combine(*a_, *state) != Combine::element) {
         good = false;
         return;
@@ -353,7 +401,21 @@ class Pair {
     // A state that is handed on has no other way into the second loop.
     for (const Flow& f : flows_)
       for (const Flow& g : flows_) good &= &f == &g || !f.into || f.state != g.state;
-    return good && (!flows_.empty() || (joined_ == Joined::any && only_elements(a_) && only_elements(b_)));
+    return good && (!flows_.empty() || (joined_ == Joined::any && alike()));
+  }
+
+  /// Kernels of one kind, by who adds to what.
+  bool alike() const {
+    return (only_elements(a_) && only_elements(b_)) || (sums_into_tensors(a_) && sums_into_tensors(b_));
+  }
+
+  /// A tensor that the first loop adds to and hands on to the second, which adds to it, too.
+  bool sum_goes_on(const Value* v, std::size_t state) {
+    const auto at = std::ranges::find(b_->operands, v);
+    if (v != a_->result(state) || at == b_->operands.end() || std::ranges::count(b_->operands, v) != 1) return false;
+    const auto into = static_cast<std::size_t>(at - b_->operands.begin());
+    return ir::combine(*a_, state) == Combine::sum && ir::combine(*b_, into) == Combine::sum && in_b_.of(v).empty() &&
+           in_b_.of(b_->blocks[0]->params[into]).empty() && nothing_else_asks(state, v);
   }
 
   /// Of a result that the second loop updates nothing but views on the way there knows.
@@ -563,12 +625,13 @@ class Pair {
 };
 
 /// Joins loops of a block until none can; true if there were any. `inside`: of a kernel, where all that can join does.
-bool fuse_in(ir::Module& module, Block* block, bool inside, Joined joined) {
+bool fuse_in(ir::Module& module, const TapeUses& tapes, Block* block, bool inside, Joined joined) {
   bool any = false, again = true;
   while (again) {
     again = false;
     const std::vector<Op*> ops = block->ops;
     Equal equal;
+    equal.note_saved(tapes, block);
     std::vector<Op*> before;
     for (Op* op : ops) {
       equal.note(*op);
@@ -586,6 +649,7 @@ bool fuse_in(ir::Module& module, Block* block, bool inside, Joined joined) {
 /// Blocks outside of parallel loops, then those inside.
 bool fuse_in(ir::Module& module, ir::Function& f) {
   bool any = false;
+  const TapeUses tapes = tape_uses(module);
   for (const bool inside : {false, true}) {
     std::vector<Block*> blocks;
     if (!inside) blocks.push_back(f.body);
@@ -598,8 +662,8 @@ bool fuse_in(ir::Module& module, ir::Function& f) {
       }
     });
     // Loops that need each other first: what joins by chance must not be in their way.
-    for (Block* b : blocks) any |= fuse_in(module, b, inside, Joined::flow);
-    for (Block* b : blocks) any |= fuse_in(module, b, inside, Joined::any);
+    for (Block* b : blocks) any |= fuse_in(module, tapes, b, inside, Joined::flow);
+    for (Block* b : blocks) any |= fuse_in(module, tapes, b, inside, Joined::any);
   }
   return any;
 }
