@@ -46,11 +46,14 @@ for folder in /usr/local/nvidia/lib64 /usr/local/nvidia/lib /usr/lib/wsl/lib; do
 done
 export PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
 packages=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null || true)
-# library NAME: the folder that has it.
+# folder_of NAME: the folder that has a library whose name begins so.
 folder_of() {
   local at
   for at in ${LANTERN_CUDA_PATH:+"$LANTERN_CUDA_PATH/lib"} /usr/local/cuda/lib64 /usr/local/cuda/lib; do
-    [[ ! -e $at/$1 ]] || { echo "$at"; return; }
+    if compgen -G "$at/$1*" >/dev/null; then
+      echo "$at"
+      return
+    fi
   done
   at=$(timeout 10 find ${packages:+"$packages"} /usr/local /opt /usr/lib -name "$1*" -not -name '*alt*' 2>/dev/null | head -n 1)
   [[ -z $at ]] || dirname "$at"
