@@ -216,22 +216,26 @@ bool StatementPrinter::sums_from_zeros(const Value* base) const {
          uses_.live_state(loop, static_cast<std::size_t>(state - loop->operands.begin()));
 }
 
-/// How many iterations the loops that a block shares have: of the first whose number is known before the kernel.
+/// How many iterations the loops that a block shares have: the most of those whose number is known before the kernel.
 std::string StatementPrinter::row_length(const Kernel& kernel) {
-  std::string length = "1024";
-  bool found = false;
+  constexpr std::size_t most = 6;
+  std::vector<std::string> lengths;
   ir::walk(kernel.nest.back()->blocks[1], [&](const Op* op) {
-    if (found || !kernel.shared.contains(op)) return;
+    if (lengths.size() == most || !kernel.shared.contains(op)) return;
     const auto count = *passes::counted(op);
     const auto known = [&](const Value* v) {
       return (v->def && v->def->is(Opcode::constant_)) || bindings_.contains(v);
     };
     if (!known(op->operands[count.index]) || !known(count.bound)) return;
     if (!ir::visible_from(count.bound, kernel.nest.front()->parent) && !count.bound->def->is(Opcode::constant_)) return;
-    found = true;
-    length = "lt_iterations(" + text(op->operands[count.index]) + ", " + text(count.bound) + ")";
+    const std::string length = "lt_iterations(" + text(op->operands[count.index]) + ", " + text(count.bound) + ")";
+    if (std::ranges::find(lengths, length) == lengths.end()) lengths.push_back(length);
   });
-  return length;
+  if (kernel.shared.empty()) return "1";
+  if (lengths.empty()) return "1024";
+  std::string longest = lengths.front();
+  for (std::size_t i = 1; i < lengths.size(); ++i) longest = "lt_longer(" + longest + ", " + lengths[i] + ")";
+  return longest;
 }
 
 /// The values from around, each a parameter; by the name that it has on the host where that is one.

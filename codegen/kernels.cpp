@@ -128,8 +128,8 @@ class Choice {
       }
     find_shared(kernel.nest.back()->blocks[1], kernel);
     if (calls_with_tensors(body)) kernel.shared.clear();
-    if (!kernel.shared.empty()) kernel.mapping = Mapping::rows;
-    if (kernel.mapping == Mapping::element && kernel.sums_into_tensors()) return false;
+    // Iterations that add to elements of all: each block has a tensor to add to, which its iterations do in turn.
+    if (!kernel.shared.empty() || kernel.sums_into_tensors()) kernel.mapping = Mapping::rows;
     capture(kernel);
     std::size_t bytes = 0;
     for (const Value* v : kernel.captured)

@@ -56,6 +56,7 @@ static void lt_gpu_start(lt_workspace* ws) {
   }
   device->pending = cudaPeekAtLastError();
   device->staged = 64;
+  ws->hosted_count = 0;
 }
 )c"},
       {"await", functions, {"gpu"}, R"c(/* Waits until the stream has done all that it was given. What failed first in a kernel fails here. */
@@ -84,8 +85,19 @@ static const void* lt_fetch(lt_workspace* ws, const void* at, int64_t bytes) {
   return to;
 }
 )c"},
-      {"K:read", functions, {"fetch"}, R"c(/* A number of the device; waits for the GPU. */
+      {"original", functions, {"workspace"}, R"c(/* Where an element of an argument lies in the caller's memory; null where only the GPU has it. */
+static const void* lt_original(const lt_workspace* ws, const void* at) {
+  for (int i = 0; i < ws->hosted_count; ++i) {
+    const int64_t offset = (const char*)at - ws->hosted[i].copy;
+    if (offset >= 0 && offset < ws->hosted[i].bytes) return ws->hosted[i].original + offset;
+  }
+  return 0;
+}
+)c"},
+      {"K:read", functions, {"fetch", "original"}, R"c(/* A number of the device; waits for the GPU, unless the caller has it. */
 static $T lt_read_$K(lt_workspace* ws, const $T* at) {
+  const void* original = lt_original(ws, at);
+  if (original) return *(const $T*)original;
   const void* number = lt_fetch(ws, at, sizeof($T));
   lt_await(ws);
   return *(const $T*)number;
@@ -206,6 +218,8 @@ static void lt_device_forget(lt_workspace* ws, void* data, int64_t bytes) {
   lt_device_chunk* chunk = device->first;
   while (chunk && (from < chunk->data || to > chunk->data + chunk->capacity)) chunk = chunk->next;
   if (!data || !chunk) return;
+  for (int i = 0; i < ws->hosted_count; ++i) /* it is no copy of an argument any more */
+    if (ws->hosted[i].copy < to && from < ws->hosted[i].copy + ws->hosted[i].bytes) ws->hosted[i--] = ws->hosted[--ws->hosted_count];
   from += (256 - (from - chunk->data) % 256) % 256;
   to += (256 - (to - chunk->data) % 256) % 256;
   if (from >= to) return;
@@ -312,6 +326,12 @@ static void* lt_visible(lt_workspace* ws, void* data, int64_t bytes) {
   void* copy = lt_device_allocate(ws, bytes);
   const int pinned = place.type == cudaMemoryTypeHost;
   lt_gpu_copy(ws, copy, data, bytes);
+  if (ws->hosted_count < (int)(sizeof ws->hosted / sizeof *ws->hosted)) {
+    lt_hosted* one = &ws->hosted[ws->hosted_count++];
+    one->copy = (const char*)copy;
+    one->original = (const char*)data;
+    one->bytes = bytes;
+  }
   if (pinned) lt_gpu(ws, cudaStreamSynchronize(ws->device->stream)); /* the caller may change it after the call */
   return copy;
 }

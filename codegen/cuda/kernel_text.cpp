@@ -79,6 +79,7 @@ static unsigned lt_row_threads(int64_t n) {
   return n <= 4096 ? 256 : 512;
 }
 
+static int64_t lt_longer(int64_t a, int64_t b) { return a < b ? b : a; }
 static unsigned lt_row_blocks(int64_t rows) { return (unsigned)(rows < 0x7fffffff ? rows : 0x7fffffff); }
 )c"},
       {"shares", functions, {}, R"c(/* How many blocks add up by themselves: the same on every GPU, so that sums have the same bits. */

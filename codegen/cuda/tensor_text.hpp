@@ -89,6 +89,12 @@ typedef struct lt_device {
   unsigned long long launches, waits, allocations;
 } lt_device;
 
+/* An argument that the caller has in the host's memory, and the copy that kernels read. */
+typedef struct lt_hosted {
+  const char *copy, *original;
+  int64_t bytes;
+} lt_hosted;
+
 static void lt_fail(lt_workspace* ws, const char* message);
 static void* lt_resize(void* memory, unsigned long bytes);
 #endif
@@ -104,6 +110,8 @@ struct lt_workspace {
   lt_tape* tapes;
   int64_t tape_count;
   lt_device* device;
+  lt_hosted hosted[16];
+  int hosted_count;
   __forceinline__ void* resize(void* memory, unsigned long bytes) { return lt_resize(memory, bytes); }
 #endif
   lt_failure* failure; /* null on the host */

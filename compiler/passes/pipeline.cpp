@@ -38,9 +38,11 @@
 #include "lantern/compiler/passes/memory/tape_coalescing.hpp"
 #include "lantern/compiler/passes/schedule/value_checks.hpp"
 #include "lantern/compiler/passes/schedule/contract.hpp"
+#include "lantern/compiler/passes/schedule/copy_fusion.hpp"
 #include "lantern/compiler/passes/schedule/device.hpp"
 #include "lantern/compiler/passes/schedule/kept_panels.hpp"
 #include "lantern/compiler/passes/schedule/kernel_fusion.hpp"
+#include "lantern/compiler/passes/schedule/loop_reversal.hpp"
 #include "lantern/compiler/passes/schedule/overlap.hpp"
 #include "lantern/compiler/passes/schedule/parallel.hpp"
 #include "lantern/compiler/passes/schedule/sparse_adjoints.hpp"
@@ -173,6 +175,9 @@ constexpr std::array all_passes{
     // Schedule (schedule/). Needs loops over elements; gives the same loops for the target machine: ranges
     // of iterations for its threads, lanes for its vectors. Kernels of a GPU are parallel loops as they are.
     //
+    // before parallel, which asks for loops that count up
+    Pass{"loop_reversal", "loops that count down though their iterations may run in any order count up",
+         [](ir::Module& m, const PipelineOptions& options) { loop_reversal(m, options.reassociate); }, false, false, false, true},
     // all below, and the printers of kernels, ask loops whether they are
     Pass{"parallel", "loops whose iterations may run in any order say so",
          [](ir::Module& m, const PipelineOptions& options) { parallel(m, options.reassociate); }},
@@ -201,7 +206,10 @@ constexpr std::array all_passes{
          [](ir::Module& m, const PipelineOptions& options) {
            if (packed(options) && options.threads <= 1 && !options.device && !options.check_values) kept_panels(m);
          }},
-    // when loops say whether they are parallel: those become kernels
+    // when loops say whether they are parallel, and before kernel_fusion, which joins loops over the same iterations
+    Pass{"copy_fusion", "copies and fills become part of the kernels that update a box of them", plain<copy_fusion>, false,
+         false, false, true},
+    // of loops as they become kernels
     Pass{"kernel_fusion", "kernels over the same rows become one, though they differ in what they have inside",
          plain<kernel_fusion>, false, false, false, true},
     // once no pass makes or joins kernels any more
@@ -243,7 +251,7 @@ constexpr std::array all_phases{
     Phase{"canonical", ir::forms::staged, ir::forms::staged, from("canonical_loops", "scalar_replacement")},
     Phase{"direct style", ir::forms::staged, ir::forms::direct, from("contify", "tape_narrowing")},
     Phase{"arrays", ir::forms::direct, ir::forms::loops, from("lower", "invariant_integers")},
-    Phase{"schedule", ir::forms::loops, ir::forms::scheduled, from("parallel", "overlap")},
+    Phase{"schedule", ir::forms::loops, ir::forms::scheduled, from("loop_reversal", "overlap")},
     Phase{"memory", ir::forms::scheduled, ir::forms::placed, from("inplace", "merge")},
 };
 

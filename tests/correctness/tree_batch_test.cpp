@@ -518,7 +518,8 @@ TEST_CASE("a batch on a GPU: kernels go by levels, not by nodes", "[tree_batch]"
   std::mt19937 random(31);
   const TensorValue<double> inner = matrix(4, 8, random), leaf = matrix(3, 4, random);
   const auto list = [](auto span) { return std::vector(span.begin(), span.end()); };
-  const auto compiled = compile(of_arrays, {.target = Target::c, .name = "of_arrays"});
+  if (!codegen::nvrtc_available()) return;
+  const auto compiled = compile(of_arrays, {.target = Target::cuda, .name = "of_arrays"});
   const test::Emulated emulated(compiled.source("cuda"), "of_arrays");
   const auto launches = [&](const std::vector<Tree<Value>>& trees) {
     const TreeBatch<Value> batch(trees);
@@ -528,13 +529,15 @@ TEST_CASE("a batch on a GPU: kernels go by levels, not by nodes", "[tree_batch]"
                  list(std::get<0>(v.values)), list(std::get<1>(v.values)));
     };
     test::compare_all(on(emulated), on(eager(of_arrays)), 1e-11);
+    // The host reads where levels begin in the caller's memory; it waits for the loss.
+    CHECK(emulated.spent().waits == 1);
     return emulated.spent().launches;
   };
   const auto deep = [&](std::int64_t n) { return std::vector<Tree<Value>>(3, chain(n)); };
   const std::int64_t few = launches(deep(4)), higher = launches(deep(6));
-  CHECK(higher - few <= 2 * 24);  // two more levels, forward and backward
-  // Of three times as many nodes: the tape may be fetched for a number more.
-  CHECK(launches(std::vector<Tree<Value>>(9, chain(4))) <= few + 2);
+  CHECK(higher - few == 2 * 14);  // two more levels, forward and backward
+  // Of three times as many nodes: blocks add up by themselves, in two tensors at each of three levels.
+  CHECK(launches(std::vector<Tree<Value>>(9, chain(4))) == few + 2 * 3);
 }
 
 TEST_CASE("a batch: derivatives by the values of the nodes, which are arrays", "[tree_batch]") {

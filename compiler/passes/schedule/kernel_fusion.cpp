@@ -8,6 +8,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
+#include "lantern/compiler/passes/analysis/lanes.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/array/array_contraction.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
@@ -24,6 +25,8 @@ using ir::Combine;
 constexpr std::int64_t longest_body = 400;
 /// Values that a kernel is given: their bytes are bounded (codegen/kernels.cpp).
 constexpr std::size_t most_captured = 56;
+/// Sizes from tapes that are compared with each other.
+constexpr std::size_t most_saved = 200;
 /// What a thread alone does of a row while the others of its block wait.
 constexpr std::int64_t heaviest_alone = 200;
 
@@ -33,9 +36,22 @@ bool keeps_order(const Op& op) {
          op.is(Opcode::call_) || op.is(Opcode::jump_);
 }
 
+bool uses_tapes(const Op* loop) {
+  bool found = false;
+  ir::walk(loop->blocks[1], [&](const Op* op) { found |= ir::info(op->code).effect == ir::Effect::tape; });
+  return found;
+}
+
 bool updates(const Op& op) {
   return op.is(Opcode::set_) || op.is(Opcode::add_at_) || op.is(Opcode::loop_) || op.is(Opcode::add_einsum_) ||
          op.is(Opcode::add_matmul_) || op.is(Opcode::gemm_);
+}
+
+/// The size of a tensor as it is saved: a slice says it by its ends.
+IndexForm saved_size(const Value* v, std::size_t dimension) {
+  const Op* const op = v->def;
+  if (op && op->is(Opcode::slice_) && dimension == 0) return index_form(op->operands[2]) - index_form(op->operands[1]);
+  return size_form(v, dimension);
 }
 
 /// Equal numbers, or numbers that an earlier check has compared with each other.
@@ -47,6 +63,34 @@ class Equal {
     const Op& asked = *op.operands[0]->def;
     if (asked.is(Opcode::eq_) && asked.operands[0]->type.is_integer())
       join(place(index_form(asked.operands[0])), place(index_form(asked.operands[1])));
+  }
+  /// Of what a block takes from tapes: sizes and numbers that were equal where one block saved them, each on a tape of its
+  /// own, or that are still known by another name.
+  void note_saved(const TapeUses& tapes, const Block* block) {
+    struct Saved {
+      const Block* where;
+      IndexForm then, now;
+    };
+    std::vector<Saved> all;
+    for (const Op* pop : block->ops) {
+      if (!pop->is(Opcode::pop_) || all.size() > most_saved) continue;
+      const auto tape = tapes.find(pop->integer);
+      if (tape == tapes.end() || tape->second.size() != 2) continue;
+      const Op* const push = tape->second[tape->second[0] == pop ? 1 : 0];
+      if (!push->is(Opcode::push_)) continue;
+      const Value *const now = pop->result(), *const then = push->operands[0];
+      if (now->type == ir::I64) all.push_back({push->parent, index_form(then), index_form(now)});
+      if (now->type.is_tensor())
+        for (std::size_t d = 0; d < static_cast<std::size_t>(now->type.rank()); ++d)
+          all.push_back({push->parent, saved_size(then, d), size_form(now, d)});
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto unknowns = all[i].then.unknowns();
+      if (std::ranges::all_of(unknowns, [&](const Unknown& u) { return ir::visible_from(u.value, block); }))
+        join(place(all[i].now), place(all[i].then));
+      for (std::size_t k = 0; k < i; ++k)
+        if (all[i].where == all[k].where && all[i].then == all[k].then) join(place(all[i].now), place(all[k].now));
+    }
   }
   bool operator()(const IndexForm& a, const IndexForm& b) const {
     if (a == b) return true;
@@ -141,29 +185,108 @@ Shape shape_of(const Op* loop) {
   }
 }
 
+/// The loops of a perfect nest, the outermost first.
+std::vector<const Op*> nest_of(const Op* loop) {
+  std::vector<const Op*> all;
+  for (; loop; loop = only_loop(loop->blocks[1])) all.push_back(loop);
+  return all;
+}
+
+/// The indices of a nest's loops, the outermost first; nothing where one does not count up.
+std::optional<std::vector<const Value*>> indices_of(const std::vector<const Op*>& nest) {
+  std::vector<const Value*> all;
+  for (const Op* loop : nest) {
+    const auto count = counted(loop);
+    if (!count) return {};
+    all.push_back(loop->blocks[1]->params[count->index]);
+  }
+  return all;
+}
+
+/// Which loop of a nest each index of an access is of, if each is of another.
+std::optional<std::vector<std::size_t>> levels_of(const Op& access, const std::vector<const Value*>& indices) {
+  std::vector<std::size_t> levels;
+  for (std::size_t d = 1; d <= static_cast<std::size_t>(access.operands[0]->type.rank()); ++d) {
+    const auto at = std::ranges::find(indices, access.operands[d]);
+    if (at == indices.end()) return {};
+    levels.push_back(static_cast<std::size_t>(at - indices.begin()));
+  }
+  if (levels.size() != indices.size()) return {};
+  return levels;
+}
+
+/// Two nests over the same iterations, the second of which needs of the first at most the elements of its own iteration:
+/// they become one nest, not only one outermost loop.
+bool pointwise(const Op* a, const Op* b, const Equal& equal) {
+  const auto nest_a = nest_of(a), nest_b = nest_of(b);
+  const auto in_a = indices_of(nest_a), in_b = indices_of(nest_b);
+  if (!in_a || !in_b || nest_a.size() != nest_b.size()) return false;
+  for (std::size_t l = 0; l < nest_a.size(); ++l) {
+    const auto x = counted(nest_a[l]), y = counted(nest_b[l]);
+    if (!equal(nest_a[l]->operands[x->index], nest_b[l]->operands[y->index]) || !equal(x->bound, y->bound)) return false;
+  }
+  const Uses inside_a(const_cast<Op*>(a)), inside_b(const_cast<Op*>(b));
+  for (std::size_t i = 0; i < a->results.size(); ++i) {
+    const Value* const r = a->results[i];
+    if (!r->type.is_tensor()) continue;
+    const auto handed_on = std::ranges::find(b->operands, r);
+    const auto& reads = inside_b.of(r);
+    if (handed_on == b->operands.end() && reads.empty()) continue;
+    const auto made = state_use(inside_a, a, i);
+    if (!made || made->updates.empty()) return false;
+    const auto levels = levels_of(*made->updates.front(), *in_a);
+    const auto own = [&](const Op* op, const std::vector<const Value*>& indices) { return levels_of(*op, indices) == levels; };
+    if (!levels || !std::ranges::all_of(made->updates, [&](const Op* op) { return own(op, *in_a); })) return false;
+    for (const ir::Use& use : reads)
+      if (!use.op->is(Opcode::get_) || use.operand != 0 || !own(use.op, *in_b)) return false;
+    if (handed_on == b->operands.end()) continue;
+    const auto goes_on = state_use(inside_b, b, static_cast<std::size_t>(handed_on - b->operands.begin()));
+    if (!goes_on) return false;
+    for (const Op* op : made->reads)
+      if (!own(op, *in_a)) return false;
+    for (const Op* op : goes_on->accesses())
+      if (!own(op, *in_b)) return false;
+  }
+  return true;
+}
+
 /// Whether two loops make a better kernel than two.
-bool worth_joining(const Op* a, const Op* b) {
+bool worth_joining(const Op* a, const Op* b, const Equal& equal) {
   const Shape first = shape_of(a), second = shape_of(b);
   if (first == Shape::rows || second == Shape::rows) {
     for (const auto& [shape, loop] : {std::pair(first, a), std::pair(second, b)})
       if (shape == Shape::numbers && weight(loop->blocks[1]) > heaviest_alone) return false;
     return true;
   }
-  return first == Shape::numbers && second == Shape::numbers;
+  return first == second && (first == Shape::numbers || pointwise(a, b, equal));
 }
+
+/// Every iteration has elements of its own, and adds to nothing that others add to.
+bool only_elements(const Op* loop) {
+  return std::ranges::none_of(loop->blocks[1]->params, [](const Value* p) { return ir::is_reduction(p->combine); });
+}
+
+/// Iterations add to tensors that others add to: blocks have tensors of their own then.
+bool sums_into_tensors(const Op* loop) {
+  return std::ranges::any_of(loop->blocks[1]->params,
+                             [](const Value* p) { return ir::is_reduction(p->combine) && p->type.is_tensor(); });
+}
+
+/// What joins: a loop and one that needs it, or any two.
+enum class Joined { flow, any };
 
 /// Two loops of one block, the first of which is to join the second.
 class Pair {
  public:
-  Pair(ir::Module& module, Op* first, Op* second, const Equal& equal)
-      : module_(module), a_(first), b_(second), equal_(equal), in_a_(first), in_b_(second) {}
+  Pair(ir::Module& module, Op* first, Op* second, const Equal& equal, Joined joined)
+      : module_(module), a_(first), b_(second), equal_(equal), joined_(joined), in_a_(first), in_b_(second) {}
 
   bool run() {
     const auto a = counted(a_), b = counted(b_);
     if (!a || !b || a_->integer != 0 || b_->integer != 0) return false;
     index_a_ = a->index, index_b_ = b->index;
     if (!equal_(a_->operands[index_a_], b_->operands[index_b_]) || !equal_(a->bound, b->bound)) return false;
-    if (weight(a_->blocks[1]) + weight(b_->blocks[1]) > 8 * longest_body) return false;
+    if (weight(a_->blocks[1]) + weight(b_->blocks[1]) > (joined_ == Joined::flow ? 8 : 1) * longest_body) return false;
     if (!between() || !flows() || !undisturbed()) return false;
     if (captured() > most_captured) return false;
     join();
@@ -183,7 +306,7 @@ class Pair {
     const auto& ops = a_->parent->ops;
     const auto from = std::ranges::find(ops, a_), to = std::ranges::find(ops, b_);
     std::unordered_set<const Value*> made(a_->results.begin(), a_->results.end());
-    if (to - from > 2000) return false;
+    if (to - from > (joined_ == Joined::flow ? 2000 : 200)) return false;
     for (auto it = from + 1; it != to; ++it) {
       bool needs = false;
       const auto look = [&](const Op* op) {
@@ -216,13 +339,17 @@ class Pair {
     return state;
   }
 
-  bool own(const Op* access, const Value* index) const { return access->operands[1] == index; }
+  static bool own(const Op* access, const Value* index, std::size_t dimension) {
+    return access->operands[1 + dimension] == index;
+  }
 
-  /// All updates of a state are of the iteration's row, and so are reads where asked for.
-  bool own_rows(const Uses& uses, const Op* loop, std::size_t state, const Value* index, bool reads) const {
+  /// All updates of a state are of the iteration's index in a dimension, its row for the first one, and so are reads where
+  /// asked for.
+  bool own_rows(const Uses& uses, const Op* loop, std::size_t state, const Value* index, std::size_t dimension,
+                bool reads) const {
     const auto use = state_use(uses, loop, state);
     if (!use || use->whole || use->extreme || use->sum) return false;
-    const auto of_row = [&](const Op* op) { return own(op, index); };
+    const auto of_row = [&](const Op* op) { return own(op, index, dimension); };
     return std::ranges::all_of(use->updates, of_row) && (!reads || std::ranges::all_of(use->reads, of_row));
   }
 
@@ -235,23 +362,35 @@ class Pair {
     const auto look = [&](const Value* v) {
       if (!made_.contains(v) || !seen.insert(v).second) return;
       const auto state = v->type.is_tensor() ? result_behind(v) : std::nullopt;
+      if (state && sum_goes_on(v, *state)) {
+        flows_.push_back({*state, v, static_cast<std::size_t>(std::ranges::find(b_->operands, v) - b_->operands.begin())});
+        return;
+      }
       if (!state || ir::combine(*a_, *state) != Combine::element) {
         good = false;
         return;
       }
       Flow flow{*state, v, {}};
       const auto at = std::ranges::find(b_->operands, v);
-      if (at != b_->operands.end()) {
+      const bool handed_on = at != b_->operands.end();
+      // Of a view that has other dimensions rows are known to be the same.
+      const std::size_t dimensions = v == a_->result(*state) ? static_cast<std::size_t>(v->type.rank()) : 1;
+      const auto in_dimension = [&](std::size_t d) {
+        if (handed_on)
+          return own_rows(in_a_, a_, *state, index_a, d, true) && own_rows(in_b_, b_, *flow.into, index_b, d, true);
+        return own_rows(in_a_, a_, *state, index_a, d, false) && std::ranges::all_of(in_b_.of(v), [&](const ir::Use& use) {
+          return use.op->is(Opcode::get_) && use.operand == 0 && own(use.op, index_b, d);
+        });
+      };
+      if (handed_on) {
         flow.into = static_cast<std::size_t>(at - b_->operands.begin());
         good &= std::ranges::count(b_->operands, v) == 1 && in_b_.of(v).empty() &&
                 ir::combine(*b_, *flow.into) == Combine::element && in_b_.of(b_->blocks[0]->params[*flow.into]).empty() &&
-                own_rows(in_a_, a_, *state, index_a, true) && own_rows(in_b_, b_, *flow.into, index_b, true) &&
                 nothing_else_asks(*state, v) && (v->type == a_->result(*state)->type || can_be_retyped(*flow.into));
-      } else {
-        good &= own_rows(in_a_, a_, *state, index_a, false) && std::ranges::all_of(in_b_.of(v), [&](const ir::Use& use) {
-          return use.op->is(Opcode::get_) && use.operand == 0 && own(use.op, index_b);
-        });
       }
+      bool together = false;
+      for (std::size_t d = 0; d < dimensions && !together; ++d) together = in_dimension(d);
+      good &= together;
       flows_.push_back(flow);
     };
     for (const Value* v : b_->operands) look(v);
@@ -262,7 +401,21 @@ class Pair {
     // A state that is handed on has no other way into the second loop.
     for (const Flow& f : flows_)
       for (const Flow& g : flows_) good &= &f == &g || !f.into || f.state != g.state;
-    return good && !flows_.empty();
+    return good && (!flows_.empty() || (joined_ == Joined::any && alike()));
+  }
+
+  /// Kernels of one kind, by who adds to what.
+  bool alike() const {
+    return (only_elements(a_) && only_elements(b_)) || (sums_into_tensors(a_) && sums_into_tensors(b_));
+  }
+
+  /// A tensor that the first loop adds to and hands on to the second, which adds to it, too.
+  bool sum_goes_on(const Value* v, std::size_t state) {
+    const auto at = std::ranges::find(b_->operands, v);
+    if (v != a_->result(state) || at == b_->operands.end() || std::ranges::count(b_->operands, v) != 1) return false;
+    const auto into = static_cast<std::size_t>(at - b_->operands.begin());
+    return ir::combine(*a_, state) == Combine::sum && ir::combine(*b_, into) == Combine::sum && in_b_.of(v).empty() &&
+           in_b_.of(b_->blocks[0]->params[into]).empty() && nothing_else_asks(state, v);
   }
 
   /// Of a result that the second loop updates nothing but views on the way there knows.
@@ -312,11 +465,15 @@ class Pair {
       updated.insert(viewed(v));
     }
     const bool first_fails = may_fail(a_, equal_), second_fails = may_fail(b_, equal_);
-    if (first_fails && second_fails) return false;
+    // What the host saves is saved in its own order, unless an iteration saves something, too.
+    const bool saves = uses_tapes(a_) || uses_tapes(b_);
+    const auto in_order = [&](const Op& op) {
+      return keeps_order(op) && (saves || ir::info(op.code).effect != ir::Effect::tape);
+    };
     for (const Op* op : earlier_) {
       bool disturbs = false;
       const auto look = [&](const Op* o) {
-        disturbs |= o->is(Opcode::check_) ? first_fails : keeps_order(*o);
+        disturbs |= o->is(Opcode::check_) ? first_fails : in_order(*o);
         if (updates(*o))
           for (const Value* v : o->operands) disturbs |= v->type.is_tensor() && read.contains(viewed(v));
       };
@@ -327,7 +484,7 @@ class Pair {
     for (const Op* op : later_) {
       bool disturbs = false;
       const auto look = [&](const Op* o) {
-        disturbs |= o->is(Opcode::check_) ? second_fails : keeps_order(*o);
+        disturbs |= o->is(Opcode::check_) ? second_fails : in_order(*o);
         if (o->is(Opcode::reshape_) || o->is(Opcode::dim_)) return;
         for (const Value* v : o->operands) disturbs |= v->type.is_tensor() && updated.contains(viewed(v));
       };
@@ -459,6 +616,7 @@ class Pair {
   ir::Module& module_;
   Op *a_, *b_;
   const Equal& equal_;
+  Joined joined_;
   Uses in_a_, in_b_;
   std::size_t index_a_ = 0, index_b_ = 0;
   std::vector<Op*> earlier_, later_;
@@ -467,18 +625,19 @@ class Pair {
 };
 
 /// Joins loops of a block until none can; true if there were any. `inside`: of a kernel, where all that can join does.
-bool fuse_in(ir::Module& module, Block* block, bool inside) {
+bool fuse_in(ir::Module& module, const TapeUses& tapes, Block* block, bool inside, Joined joined) {
   bool any = false, again = true;
   while (again) {
     again = false;
     const std::vector<Op*> ops = block->ops;
     Equal equal;
+    equal.note_saved(tapes, block);
     std::vector<Op*> before;
     for (Op* op : ops) {
       equal.note(*op);
       if (!op->is(Opcode::loop_) || !ir::is_parallel(*op)) continue;
       for (std::size_t k = before.size(); k-- > 0 && !again;)
-        if (inside || worth_joining(before[k], op)) again = Pair(module, before[k], op, equal).run();
+        if (inside || worth_joining(before[k], op, equal)) again = Pair(module, before[k], op, equal, joined).run();
       if (again) break;
       before.push_back(op);
     }
@@ -490,6 +649,7 @@ bool fuse_in(ir::Module& module, Block* block, bool inside) {
 /// Blocks outside of parallel loops, then those inside.
 bool fuse_in(ir::Module& module, ir::Function& f) {
   bool any = false;
+  const TapeUses tapes = tape_uses(module);
   for (const bool inside : {false, true}) {
     std::vector<Block*> blocks;
     if (!inside) blocks.push_back(f.body);
@@ -501,7 +661,9 @@ bool fuse_in(ir::Module& module, ir::Function& f) {
         if (in == inside) blocks.push_back(b);
       }
     });
-    for (Block* b : blocks) any |= fuse_in(module, b, inside);
+    // Loops that need each other first: what joins by chance must not be in their way.
+    for (Block* b : blocks) any |= fuse_in(module, tapes, b, inside, Joined::flow);
+    for (Block* b : blocks) any |= fuse_in(module, tapes, b, inside, Joined::any);
   }
   return any;
 }

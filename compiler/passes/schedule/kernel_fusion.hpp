@@ -19,8 +19,13 @@ namespace lantern::passes {
 /// generation of graph substitutions", SOSP 2019, have such substitutions for operations; here they are
 /// about iterations, whatever the operations were.)
 ///
-/// Nothing that may fail changes places with what else may fail, and no tensor is copied for it: where something
-/// between the loops updates what the first reads, they stay.
+/// Nests become one nest where the later needs of the earlier the elements of its own iterations alone. Then loops over as
+/// many iterations that have nothing to do with each other join, too, unless they add to what other iterations add to, or
+/// are long: a launch is saved (horizontal fusion).
+///
+/// All that an iteration does counts as one: where a kernel may fail in two places, the earlier iteration tells. Nothing that
+/// may fail passes a check of the host, and no tensor is copied for it: where something between the loops updates what the
+/// first reads, they stay.
 void kernel_fusion(ir::Module& module);
 
 }  // namespace lantern::passes

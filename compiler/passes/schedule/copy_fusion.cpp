@@ -1,0 +1,283 @@
+// A nest, the one tensor that it updates, and what that was before.
+#include "lantern/compiler/passes/schedule/copy_fusion.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/array/dead_fills.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/ir/op.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+using ir::Builder;
+using ir::Combine;
+
+/// The size of a tensor in a dimension. Where a loop hands a tensor on in one size, whatever it does to it, that is it.
+IndexForm steady_size(const Value* tensor, std::size_t dimension, int depth = 4) {
+  const IndexForm size = size_form(tensor, dimension);
+  const auto unknowns = size.unknowns();
+  if (depth == 0 || unknowns.size() != 1 || !unknowns[0].is_size() || size != IndexForm::of(unknowns[0])) return size;
+  const Value* const v = unknowns[0].value;
+  const Op* const loop = v->def ? nullptr : v->block->parent;
+  if (!loop || !loop->is(Opcode::loop_) || v->block != loop->blocks[1]) return size;
+  const auto at = static_cast<std::size_t>(unknowns[0].dimension);
+  const IndexForm next = size_form(v->block->ops.back()->operands[v->index], at);
+  const IndexForm first = steady_size(loop->operands[v->index], at, depth - 1);
+  return made_outside(next, v->block) && next == first ? first : size;
+}
+
+/// Integers that may be computed for any index.
+bool harmless(const Op& op) {
+  if (op.is(Opcode::constant_) || op.is(Opcode::dim_)) return true;
+  return ir::info(op.code).elementwise && op.results.size() == 1 && op.result()->type == ir::I64 &&
+         !op.is(Opcode::div_) && !op.is(Opcode::rem_);
+}
+
+class Nest {
+ public:
+  Nest(const Uses& uses, Op* outermost, std::size_t state) : uses_(uses), outermost_(outermost), state_(state) {}
+
+  /// True where it was changed.
+  bool run() {
+    if (!follow() || !ranges() || !worth()) return false;
+    extend();
+    return true;
+  }
+
+ private:
+  struct Level {
+    Op* loop = nullptr;
+    CountedLoop count;
+    std::size_t dimension = 0;   ///< that its index goes through
+    std::int64_t first = 0;
+    std::int64_t left = 0;       ///< elements behind the last one
+    IndexForm size;
+  };
+
+  /// One loop in the other, down to one update of the element of all indices; nothing else is made.
+  bool follow() {
+    Op* loop = outermost_;
+    std::size_t state = state_;
+    for (;;) {
+      if (!ir::is_parallel(*loop) || loop->operands.size() != 2 || loop->integer != 0) return false;
+      const auto count = counted(loop);
+      if (!count || count->index == state || ir::combine(*loop, state) != Combine::element) return false;
+      Block* const body = loop->blocks[1];
+      const auto& uses = uses_.of(body->params[state]);
+      if (!uses_.of(loop->blocks[0]->params[state]).empty() || uses.size() != 1) return false;
+      levels_.push_back({.loop = loop, .count = *count, .size = {}});
+      const auto [op, operand] = uses[0];
+      if (op->parent != body) return false;
+      if (op->is(Opcode::set_) && operand == 0) {
+        update_ = op;
+        const auto& next = uses_.of(op->result());
+        return next.size() == 1 && next[0].op == body->ops.back() && next[0].operand == state && places();
+      }
+      if (!op->is(Opcode::loop_)) return false;
+      for (const Op* other : body->ops)
+        if (other != op && !harmless(*other) && !other->is(Opcode::yield_)) return false;
+      const auto& next = uses_.of(op->results[operand]);
+      if (next.size() != 1 || next[0].op != body->ops.back() || next[0].operand != state) return false;
+      state = operand;
+      loop = op;
+    }
+  }
+
+  bool places() {
+    const auto rank = static_cast<std::size_t>(update_->operands[0]->type.rank());
+    if (rank != levels_.size()) return false;
+    for (Level& level : levels_) {
+      const Value* const index = level.loop->blocks[1]->params[level.count.index];
+      const auto from = update_->operands.begin() + 1, to = from + static_cast<std::ptrdiff_t>(rank);
+      const auto at = std::find(from, to, index);
+      if (at == to) return false;
+      level.dimension = static_cast<std::size_t>(at - from);
+    }
+    return true;
+  }
+
+  /// Where in the tensor the box lies.
+  bool ranges() {
+    const Value* const old = outermost_->operands[state_];
+    bool part = false;
+    for (Level& level : levels_) {
+      const Op* const first = constant(level.loop->operands[level.count.index]);
+      level.size = steady_size(old, level.dimension);
+      const auto left = (level.size - index_form(level.count.bound)).number();
+      if (!first || first->integer < 0 || !left || *left < 0 || !made_outside(level.size, outermost_->blocks[1]))
+        return false;
+      level.first = first->integer;
+      level.left = *left;
+      part |= level.first > 0 || level.left > 0;
+    }
+    return part;
+  }
+
+  /// Whether its start would be copied, or is filled for it.
+  bool worth() {
+    Value* const old = outermost_->operands[state_];
+    fill_ = filled(old);
+    if (fill_) return fill_->fill ? !is_undefined(fill_->fill->operands[0]) : true;
+    if (!old->def && !old->block->parent) return true;  // an argument
+    if (!old->def ? old->block != outermost_->parent : old->def->parent != outermost_->parent) return true;
+    const auto& ops = outermost_->parent->ops;
+    const auto place = std::ranges::find(ops, outermost_);
+    const std::unordered_set<const Op*> later(place + 1, ops.end());
+    return std::ranges::any_of(uses_.of(old), [&](const ir::Use& use) {
+      if (use.op == outermost_ || use.op->is(Opcode::dim_)) return false;
+      const Op* at = use.op;
+      while (at->parent != outermost_->parent) at = at->parent->parent;
+      return at == outermost_ || later.contains(at);
+    });
+  }
+  static bool is_undefined(const Value* v) { return v->def && v->def->is(Opcode::undef_); }
+
+  void extend() {
+    Value* const old = outermost_->operands[state_];
+    Builder before = Builder::before(outermost_);
+    before.loc = outermost_->loc;
+    std::vector<Value*> sizes(levels_.size());
+    for (const Level& level : levels_) sizes[level.dimension] = materialise(before, level.size);
+    Value* other = nullptr;
+    if (fill_) {
+      outermost_->operands[state_] = uninitialised_like(before, old);
+      if (!fill_->zeros) other = fill_->fill->operands[0];
+    } else {
+      std::vector<Value*> fill{before.op(Opcode::undef_, {}, {ir::Type(old->type.element())})->result()};
+      fill.insert(fill.end(), sizes.begin(), sizes.end());
+      outermost_->operands[state_] = before.op(Opcode::fill_, std::move(fill), {old->type})->result();
+    }
+
+    Block* const body = levels_.back().loop->blocks[1];
+    std::vector<Op*> inside;
+    for (Op* op : body->ops) {
+      const bool needs = std::ranges::any_of(op->operands, [&](const Value* v) { return std::ranges::find(inside, v->def) != inside.end(); });
+      if ((needs || !harmless(*op)) && op != update_ && !op->is(Opcode::yield_)) inside.push_back(op);
+    }
+    Builder b = Builder::before(update_);
+    b.loc = update_->loc;
+    Value* guard = nullptr;
+    const auto also = [&](Value* condition) { guard = guard ? b.emit(Opcode::land_, {guard, condition}) : condition; };
+    for (const Level& level : levels_) {
+      Value* const index = level.loop->blocks[1]->params[level.count.index];
+      if (level.first > 0) also(b.emit(Opcode::le_, {b.integer(level.first), index}));
+      if (level.left == 0) continue;
+      const Op* const number = constant(level.count.bound);
+      also(b.emit(Opcode::lt_, {index, number ? b.integer(number->integer) : level.count.bound}));
+    }
+    Value*& element = update_->operands.back();
+    Op* const choice = b.branch(guard, {element->type});
+    Builder in(b.module(), choice->blocks[0]);
+    for (Op* op : inside) {
+      std::erase(body->ops, op);
+      in.take(op);
+    }
+    in.yield({element});
+    Builder out(b.module(), choice->blocks[1]);
+    out.loc = update_->loc;
+    if (!other && fill_) other = out.number(0, element->type);
+    if (!other) {
+      std::vector<Value*> at{old};
+      at.insert(at.end(), update_->operands.begin() + 1, update_->operands.end() - 1);
+      other = out.emit(Opcode::get_, at);
+    }
+    out.yield({other});
+    element = choice->result();
+
+    for (const Level& level : levels_) {
+      level.loop->operands[level.count.index] = Builder::before(level.loop).integer(0);
+      Op* const test = level.loop->blocks[0]->ops.back()->operands[0]->def;
+      test->operands[1] = sizes[level.dimension];
+    }
+  }
+
+  const Uses& uses_;
+  Op* outermost_;
+  std::size_t state_;
+  std::vector<Level> levels_;
+  Op* update_ = nullptr;
+  std::optional<Filled> fill_;
+};
+
+/// What a tensor holds throughout, as a number that is made in front of an operation.
+Value* content(const Filled& fill, const ir::Type& element, Op* before) {
+  Builder b = Builder::before(before);
+  b.loc = before->loc;
+  if (fill.zeros || !fill.fill) return b.number(0, element);
+  Value* const value = fill.fill->operands[0];
+  const Op* const number = constant(value);
+  return number ? value : nullptr;
+}
+
+/// Kernels read no element of a tensor that holds one number throughout: as it is filled, or as a loop begins with it.
+bool read_fills(ir::Function& f) {
+  bool any = false;
+  std::vector<std::pair<Op*, Value*>> reads;
+  ir::walk(f.body, [&](Op* op) {
+    if (!op->is(Opcode::get_) || op->result()->type.is_vector()) return;
+    Value* tensor = op->operands[0];
+    // The state of loops at the start of their iterations, where each iteration has elements of its own.
+    while (!tensor->def && tensor->block->parent && tensor->block->parent->is(Opcode::loop_) &&
+           tensor->block == tensor->block->parent->blocks[1] && ir::is_parallel(*tensor->block->parent) &&
+           ir::combine(*tensor->block->parent, tensor->index) == Combine::element)
+      tensor = tensor->block->parent->operands[tensor->index];
+    if (!tensor->def || (tensor == op->operands[0] && op->parent == tensor->def->parent)) return;
+    if (!filled(tensor)) return;
+    for (std::size_t d = 0; d < static_cast<std::size_t>(tensor->type.rank()); ++d)
+      if (!in_range(*op, d)) return;
+    reads.emplace_back(op, tensor);
+  });
+  ir::Renaming names;
+  for (const auto& [op, tensor] : reads) {
+    const auto fill = filled(tensor);
+    Value* const value = content(*fill, op->result()->type, op);
+    if (!value) continue;
+    names[op->result()] = value;
+    any = true;
+  }
+  if (any) ir::replace_uses(f.body, names);
+  return any;
+}
+
+bool run_on(ir::Function& f) {
+  std::vector<Op*> nests;
+  ir::walk(f.body, [&](Op* op) {
+    if (!op->is(Opcode::loop_) || !ir::is_parallel(*op)) return true;
+    nests.push_back(op);
+    return false;
+  });
+  bool any = false;
+  for (Op* loop : nests)
+    for (std::size_t state = 0; state < loop->operands.size(); ++state) {
+      if (!loop->operands[state]->type.is_tensor()) continue;
+      const Uses uses(f);
+      any |= Nest(uses, loop, state).run();
+    }
+  return any;
+}
+
+}  // namespace
+
+void copy_fusion(ir::Module& module) {
+  bool any = false;
+  for (ir::Function* f : module.functions())
+    if (is_direct(*f)) any |= read_fills(*f);
+  if (any) {
+    simplify(module);
+    dead_fills(module);
+  }
+  any = false;
+  for (ir::Function* f : module.functions())
+    if (is_direct(*f)) any |= run_on(*f);
+  if (any) simplify(module);
+}
+
+}  // namespace lantern::passes

@@ -1,0 +1,83 @@
+// One loop after the other, each by itself.
+#include "lantern/compiler/passes/schedule/loop_reversal.hpp"
+
+#include "lantern/compiler/passes/analysis/iterations.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/ir/op.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+/// What an iteration does in an order, besides computing.
+bool keeps_order(const Op* loop) {
+  bool found = false;
+  for (Block* b : loop->blocks)
+    ir::walk(b, [&](const Op* op) {
+      const ir::Effect effect = ir::info(op->code).effect;
+      found |= effect == ir::Effect::effect || effect == ir::Effect::cell || effect == ir::Effect::tape ||
+               op->is(Opcode::call_) || op->is(Opcode::jump_) || op->is(Opcode::check_);
+    });
+  return found;
+}
+
+bool may_reverse(const Uses& uses, const Op* loop, const Countdown& down, bool reassociate) {
+  const auto is_test = [](const Op* op) { return !op->is(Opcode::constant_); };
+  if (loop->integer != 0 || std::ranges::count_if(loop->blocks[0]->ops, is_test) > 2) return false;
+  if (!uses.of(loop->results[down.index]).empty() || keeps_order(loop) || !is_doall(loop)) return false;
+  for (std::size_t i = 0; i < loop->operands.size(); ++i) {
+    if (i == down.index) continue;
+    if (step_of(loop, i)) return false;
+    if (reassociate) continue;
+    const Uses inside(loop);
+    const Combination c = combination(inside, loop, i);
+    if (c.use && c.use->ordered_sum) return false;
+  }
+  return true;
+}
+
+void reverse(Op* loop, const Countdown& down) {
+  Block *const head = loop->blocks[0], *const body = loop->blocks[1];
+  Value* const size = loop->operands[down.index];
+  Value* const index = body->params[down.index];
+  ir::Builder before = ir::Builder::before(loop);
+  before.loc = loop->loc;
+  loop->operands[down.index] = before.integer(0);
+  // In the head 0 < n was asked of the number that is left.
+  Op* const test = head->ops.back()->operands[0]->def;
+  test->operands = {head->params[down.index], size};
+  ir::Builder b = ir::Builder::before(body->ops.front());
+  b.loc = loop->loc;
+  Value* const next = b.emit(Opcode::add_, {index, b.integer(1)});
+  Op* const step = down.iteration->def;
+  ir::walk(body, [&](Op* op) {
+    if (op == next->def || op == step) return;
+    for (Value*& v : op->operands) {
+      if (v == index) v = next;
+      if (v == down.iteration) v = index;
+    }
+  });
+  body->ops.back()->operands[down.index] = next;
+  std::erase(body->ops, step);
+}
+
+}  // namespace
+
+void loop_reversal(ir::Module& module, bool reassociate) {
+  bool any = false;
+  for (ir::Function* f : module.functions()) {
+    if (!is_direct(*f)) continue;
+    for (Op* loop : loops_in(*f)) {
+      if (counted(loop)) continue;
+      const auto down = counts_down(loop);
+      if (!down || !may_reverse(Uses(*f), loop, *down, reassociate)) continue;
+      reverse(loop, *down);
+      any = true;
+    }
+  }
+  if (any) simplify(module);
+}
+
+}  // namespace lantern::passes
