@@ -551,22 +551,6 @@ static inline void lt_pack_row_$K($T* to, const $T* at, const int64_t* line, int
   for (; p < across; ++p) to[p] = 0;
 }
 
-#ifndef __TINYC__
-/* Copies every second of numbers, n of them; vectors at the end may overlap, and nothing else is read or written. */
-static inline __attribute__((always_inline)) void lt_copy_second_$K($T* to, const $T* from, int64_t n) {
-  if (n < 8) {
-    LT_PLAIN_LOOP
-    for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
-    return;
-  }
-  for (int64_t i = 0; i < n; i += 8) {
-    const int64_t at = i + 8 <= n ? i : n - 8;
-    const lt_eight_$K a = *(const lt_eight_$K*)(from + 2 * at), b = *(const lt_eight_$K*)(from + 2 * at + 7);
-    *(lt_eight_$K*)(to + at) = __builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15);
-  }
-}
-#endif
-
 /* Copies some lines of a block side by side; the rest of `across` are zeros. Where lines are neighbours in memory, or every
    second number, they are copied in pieces; where numbers of a line are, eight of eight lines at a time are turned. */
 LT_GEMM_APART static void lt_contract_pack_$K($T* to, const $T* from, const int64_t* line, int64_t some, const int64_t* step,
