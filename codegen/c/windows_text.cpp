@@ -13,9 +13,9 @@ const std::vector<PreludePart>& windows_parts() {
       // each place of the window is a shift of numbers that follow one another.
       {"K:windows",
        functions,
-       {"allocate", "mark", "K:gemm_tile", "K:panel", "K:contract", "integers"},
-       R"c(/* r[n,c,i,j] += the sum over p and q of x[n,c,step i + gap p - before,...] y[c,p,q], or, where `fresh`, = it; what lies outside
-   of x is zero. Rows of pictures and of windows lie in one piece. */
+       {"allocate", "mark", "K:gemm_tile", "K:panel", "integers"},
+       R"c(/* r[n,c,i,j] += the sum over p and q of x[n,c,step i + gap p - before,...] y[c,p,q], or, where `fresh`, = it; what
+   lies outside of x is zero. Rows of pictures and of windows lie in one piece. */
 typedef struct lt_window_sum_$K {
   const $T* x;
   const $T* y;
