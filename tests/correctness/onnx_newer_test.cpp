@@ -350,6 +350,13 @@ TEST_CASE("a vector of channels that is none is an error") {
                     Catch::Contains("expected a tensor of at least 1 dimensions, got f32"));
 }
 
+TEST_CASE("truth values have no cumulative sums and products") {
+  const Value x = bools({3}, {true, false, true}), axis(Element::int64, {});
+  for (const char* op : {"CumSum", "CumProd"})
+    CHECK_THROWS_WITH(onnx::eager(single(node(op, {"x", "a"}, {"y"}), {x, axis}, 26)).run({x, axis}),
+                      Catch::Contains("expected numbers, got bool"));
+}
+
 TEST_CASE("grouped-query attention is attention behind what was there before") {
   const Shape wide = {2, 3, 64}, narrow = {2, 3, 32};
   const Value q = wave(wide, 1, 3), k = wave(narrow, 2, 3), v = wave(narrow, 3, 3);
