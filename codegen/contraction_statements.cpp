@@ -34,9 +34,47 @@ bool has_window_of_three(const Op& op, const ir::Notation& n, const passes::Cont
 
 }  // namespace
 
+/// A sum over a window of each channel: what the tensors' dimensions are to the routine.
+void StatementPrinter::windows(const Op& op, const ir::Notation& n, const passes::ChannelWindow& w) {
+  const std::size_t x = w.of.x, y = w.of.y;
+  const std::string kind(ir::kind_name(op.result()->type.element()));
+  const std::string routine = unit_.prelude().kernel("windows", op.result()->type.element());
+  const std::string fresh = adds_to_zeros(op) ? "1" : "0";
+  const std::string to = updated(op);
+  const auto tensor = [&](std::size_t operand) { return operand == 0 ? op.result() : op.operands[operand]; };
+  const auto size = [&](char letter) {
+    if (!letter) return std::string("1");
+    const ir::SizeSource from = *ir::size_source(n, letter);
+    return dim(tensor(from.operand), static_cast<std::size_t>(from.dimension));
+  };
+  const auto step = [&](std::size_t operand, const ir::Subscripts& at, char letter) {
+    std::string product;
+    for (std::size_t d = 0; d < at.size(); ++d) {
+      if (!letter || !at[d].is(letter)) continue;
+      product = "1";
+      for (std::size_t e = d + 1; e < at.size(); ++e) product += " * " + dim(tensor(operand), e);
+    }
+    return product.empty() ? std::string("0") : product;
+  };
+  const ir::Subscripts &from = n.operands[x].at, &by = n.operands[y].at;
+  const std::string name = names_.unique("windows");
+  std::string fields = atom(op.operands[x]) + ".data, " + atom(op.operands[y]) + ".data, " + to + ".data, " + fresh;
+  for (const char letter : {w.other, w.channel})
+    fields += ", " + size(letter) + ", " + step(x, from, letter) + ", " + step(y, by, letter) + ", " + step(0, n.result, letter);
+  for (std::size_t k = 0; k < 2; ++k) {
+    const auto& p = w.place[k];
+    fields += ", {" + dim(tensor(x), from.size() - 2 + k) + ", " + size(p.row) + ", " + size(p.window) + ", " +
+              std::to_string(p.stride) + ", " + std::to_string(p.dilation) + ", " + std::to_string(p.before) + "}";
+  }
+  line("const lt_window_sum_" + kind + " " + name + " = {" + fields + "};");
+  line(routine + "(" + ws() + ", &" + name + ");");
+}
+
 /// A product of groups of indices: the size of each index, and its step in each tensor.
 void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
   const auto c = passes::contraction(n);
+  if (c && place_ != Place::host && !shares_out())
+    if (const auto w = passes::channel_window(n, op.operands[c->x]->type, op.operands[c->y]->type)) return windows(op, n, *w);
   if (!c) throw InternalError("no way to print " + std::string(ir::info(op.code).name));
   const Kind kind = op.result()->type.element();
   const std::string on_one = place_ != Place::host && has_window_of_three(op, n, *c) ? "convolve" : on_gpu("contract");

@@ -17,6 +17,10 @@
 #include "lantern/compiler/passes/analysis/index_ranges.hpp"
 #include "lantern/ir/notation.hpp"
 
+namespace lantern::passes {
+struct ChannelWindow;
+}
+
 namespace lantern::codegen {
 
 class StatementPrinter {
@@ -185,6 +189,7 @@ class StatementPrinter {
   bool sums_from_zeros(const ir::Value* base) const;
   void matrix_product(const ir::Op& op);
   void contraction(const ir::Op& op, const ir::Notation& n);
+  void windows(const ir::Op& op, const ir::Notation& n, const passes::ChannelWindow& w);
   void product_of_parts(const ir::Op& op);
   void reshaping(const ir::Op& op);
   void tree(const ir::Op& op);

@@ -76,6 +76,10 @@ static inline __attribute__((always_inline)) void lt_gemm_rows_$K(int rows, int 
   const int vectors = columns / LT_GEMM_LANES_$K;
   const lt_gemm_vector_$K zero = {0};
   lt_gemm_vector_$K sum[LT_GEMM_ROWS][2];
+  for (int i = 0; i < rows; ++i) { /* results come to the cache while they are made */
+    __builtin_prefetch(to[i], 1);
+    __builtin_prefetch(to[i] + columns - 1, 1);
+  }
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < vectors; ++j) sum[i][j] = zero;
   for (int64_t l = 0; l < k; ++l) {
@@ -499,13 +503,14 @@ LT_GEMM_APART static const int64_t* lt_offsets(lt_workspace* ws, int rank, const
   return all;
 }
 
-/* How many times the next offset is not the next element. */
-LT_GEMM_APART static int64_t lt_leaps(const int64_t* at, int64_t n) {
+/* How many times the next offset is not so many elements away. */
+LT_GEMM_APART static int64_t lt_leaps_of(const int64_t* at, int64_t n, int64_t step) {
   int64_t leaps = 0;
   LT_PLAIN_LOOP
-  for (int64_t i = 1; i < n; ++i) leaps += at[i] - at[i - 1] != 1;
+  for (int64_t i = 1; i < n; ++i) leaps += at[i] - at[i - 1] != step;
   return leaps;
 }
+static int64_t lt_leaps(const int64_t* at, int64_t n) { return lt_leaps_of(at, n, 1); }
 
 /* Whether all offsets are as far from each other. */
 LT_GEMM_APART static int lt_even(const int64_t* at, int64_t n) {
@@ -546,8 +551,8 @@ static inline void lt_pack_row_$K($T* to, const $T* at, const int64_t* line, int
   for (; p < across; ++p) to[p] = 0;
 }
 
-/* Copies some lines of a block side by side; the rest of `across` are zeros. Where lines are neighbours in memory they are
-   copied in pieces; where numbers of a line are, eight of eight lines at a time are turned. */
+/* Copies some lines of a block side by side; the rest of `across` are zeros. Where lines are neighbours in memory, or every
+   second number, they are copied in pieces; where numbers of a line are, eight of eight lines at a time are turned. */
 LT_GEMM_APART static void lt_contract_pack_$K($T* to, const $T* from, const int64_t* line, int64_t some, const int64_t* step,
                                               int64_t k, int64_t across) {
   int64_t l = 0;
@@ -562,15 +567,17 @@ LT_GEMM_APART static void lt_contract_pack_$K($T* to, const $T* from, const int6
     }
     return;
   }
-  if (2 * leaps < some) {
+  const int64_t distance = 2 * leaps < some ? 1 : 2;
+  if (distance == 1 || 4 * lt_leaps_of(line, some, 2) < some) {
     int64_t start[LT_GEMM_COLUMNS_$K + LT_GEMM_ROWS + 1], pieces = 0;
     for (int64_t p = 0; p < some; ++p)
-      if (p == 0 || line[p] - line[p - 1] != 1) start[pieces++] = p;
+      if (p == 0 || line[p] - line[p - 1] != distance) start[pieces++] = p;
     start[pieces] = some;
     for (; l < k; ++l, to += across) {
       const $T* const at = from + step[l];
       for (int64_t i = 0; i < pieces; ++i)
-        lt_copy_$K(to + start[i], at + line[start[i]], start[i + 1] - start[i]);
+        if (distance == 1) lt_copy_$K(to + start[i], at + line[start[i]], start[i + 1] - start[i]);
+        else lt_copy_second_$K(to + start[i], at + line[start[i]], start[i + 1] - start[i]);
       LT_PLAIN_LOOP
       for (int64_t p = some; p < across; ++p) to[p] = 0;
     }

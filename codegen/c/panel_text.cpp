@@ -35,6 +35,20 @@ static inline void lt_copy_$K($T* to, const $T* from, int64_t n) {
   }
 }
 
+/* Copies every second of numbers, n of them; vectors at the end may overlap, and nothing else is read or written. */
+static inline __attribute__((always_inline)) void lt_copy_second_$K($T* to, const $T* from, int64_t n) {
+  if (n < 8) {
+    LT_PLAIN_LOOP
+    for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
+    return;
+  }
+  for (int64_t i = 0; i < n; i += 8) {
+    const int64_t at = i + 8 <= n ? i : n - 8;
+    const lt_eight_$K a = *(const lt_eight_$K*)(from + 2 * at), b = *(const lt_eight_$K*)(from + 2 * at + 7);
+    *(lt_eight_$K*)(to + at) = __builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15);
+  }
+}
+
 /* Eight numbers from each of eight places become columns of eight rows: pairs, then fours, then halves change places. Rows
    are written one after the other: they may be shorter than eight. */
 LT_GEMM_APART static void lt_turn_$K($T* to, int64_t row, const $T* const* at) {

@@ -7,6 +7,7 @@ namespace lantern::codegen {
 
 const std::vector<PreludePart>& contraction_parts();
 const std::vector<PreludePart>& convolution_parts();
+const std::vector<PreludePart>& windows_parts();
 const std::vector<PreludePart>& panel_parts();
 const std::vector<PreludePart>& device_contraction_parts();
 const std::vector<PreludePart>& device_kernel_parts();
@@ -673,7 +674,7 @@ struct lt_cont {
 const PreludePart* prelude_part(std::string_view name) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const PreludePart*> map;
-    for (const auto* table : {&memory_parts(), &kernel_parts(), &panel_parts(), &contraction_parts(), &convolution_parts(), &report_parts(),
+    for (const auto* table : {&memory_parts(), &kernel_parts(), &panel_parts(), &contraction_parts(), &convolution_parts(), &windows_parts(), &report_parts(),
                               &status_parts(), &thread_parts(), &device_parts(), &device_kernel_parts(), &device_contraction_parts()})
       for (const PreludePart& part : *table) map.emplace(part.name, &part);
     return map;

@@ -312,6 +312,101 @@ Terms multi_head_attention(const Call& c) {
   return {c.result(attended(c, q, k, v, mask)), c.result(k), c.result(v)};
 }
 
+// Operands: queries (or queries, keys and values side by side), keys, values, earlier keys and values in a buffer of some
+// length, the last place of each example, the length of all, tables of cosines and sines, places, numbers that are added to the
+// scores. Grouped-query attention: Ainslie et al., GQA: Training Generalized Multi-Query Transformer Models, 2023.
+Terms group_query_attention(const Call& c) {
+  c.require_operands(7, 14);
+  c.require_float(0);
+  const std::int64_t heads = heads_of(c), groups = c.attribute("kv_num_heads");
+  if (groups < 1 || heads % groups != 0)
+    c.fail("attribute 'kv_num_heads': expected a divisor of num_heads, got " + std::to_string(groups) + " and " +
+           std::to_string(heads));
+  if (c.attribute("smooth_softmax", std::int64_t{0}) > 0 || c.has(11)) c.unsupported("a softmax with a sink");
+  if (c.has(12) || c.has(13)) c.unsupported("keys and values of integers");
+  if (c.attribute("qk_output", std::int64_t{0}) != 0) c.unsupported("attribute 'qk_output'");
+  if (c.rank(0) != 3 || c.has(1) != c.has(2)) c.fail("expected queries [batch, length, size], and keys and values, or neither");
+  if (c.has(3) != c.has(4)) c.fail("expected earlier keys and values, or neither, got one of them");
+  const Datum n = c.integer(heads), m = c.integer(groups), zero = c.integer(0);
+  Datum q = c[0], k, v;
+  if (c.has(1)) {
+    k = c[1];
+    v = c[2];
+  } else {
+    const Datum size = c.b.div(c.b.size(c[0], 2), c.integer(heads + 2 * groups));
+    const Datum first = c.b.mul(size, n), second = c.b.mul(size, c.integer(heads + groups));
+    q = part_of(c, c[0], 2, zero, first);
+    k = part_of(c, c[0], 2, first, second);
+    v = part_of(c, c[0], 2, second, c.b.size(c[0], 2));
+  }
+  q = with_heads(c, q, n);
+  k = with_heads(c, k, m);
+  v = with_heads(c, v, m);
+  const Datum batch = c.b.size(q, 0), length = c.b.size(q, 2);
+  const std::int64_t all = c.integer(6, "the length of all keys");
+  const bool prompt = known(length) == all;  // nothing is before the first place
+  const Datum last = c.reshape(c.cast(c[5], ir::Kind::i64), {batch});
+  const auto before = [&](const Datum& example) {
+    return prompt ? zero : c.b.sub(c.b.add(c.b.get(last, {example}), c.integer(1)), length);
+  };
+  if (c.attribute("do_rotary", std::int64_t{0}) != 0) {
+    if (!c.has(7) || !c.has(8)) c.fail("attribute 'do_rotary': expected tables of cosines and sines");
+    const Datum places = c.has(9) ? c.cast(c[9], ir::Kind::i64) : Datum(), half = c.b.size(c[7], 1);
+    const auto angles = [&](std::size_t i) {
+      const Datum t = c[i];
+      return c.b.tabulate(t.type().element(), {batch, c.integer(1), length, half}, [&](const Indices& at) {
+        const Datum place = c.has(9) ? c.b.get(places, {at[0], at[2]}) : c.b.add(before(at[0]), at[2]);
+        return c.b.get(t, {place, at[3]});
+      });
+    };
+    const Datum cosines = angles(7), sines = angles(8);
+    const bool interleaved = c.attribute("rotary_interleaved", std::int64_t{0}) != 0;
+    const std::int64_t turned = 2 * c.known_size(c[7], 1);
+    q = rotated(c, q, cosines, sines, turned, interleaved);
+    k = rotated(c, k, cosines, sines, turned, interleaved);
+  }
+  // Behind what is there, in a buffer that may be longer.
+  const std::int64_t buffer = c.has(3) ? c.known_size(c[3], 2) : 0;
+  const Datum count = c.integer(std::max(all, buffer));
+  const auto kept = [&](std::size_t i, const Datum& fresh) {
+    const bool has = c.has(i) && buffer > 0;
+    const Datum old = has ? c[i] : Datum(), none = Build::number(0, fresh), most = c.b.sub(length, c.integer(1));
+    return c.b.tabulate(fresh.type().element(), {batch, m, count, c.b.size(fresh, 3)}, [&](const Indices& at) {
+      const Datum place = c.b.sub(at[2], before(at[0]));
+      const Datum is_new = c.op(Opcode::land_, c.op(Opcode::le_, zero, place), c.b.less(place, length));
+      const Datum read = c.op(Opcode::imax_, zero, c.op(Opcode::imin_, place, most));
+      const Datum x = c.b.get(fresh, {at[0], at[1], read, at[3]});
+      if (!has) return c.b.select(is_new, x, none);
+      const Datum there = c.op(Opcode::imin_, at[2], c.integer(buffer - 1));
+      const Datum is_old = c.b.less(at[2], c.op(Opcode::imin_, before(at[0]), c.integer(buffer)));
+      return c.b.select(is_new, x, c.b.select(is_old, c.b.get(old, {at[0], at[1], there, at[3]}), none));
+    });
+  };
+  k = kept(3, k);
+  v = kept(4, v);
+  const std::int64_t window = c.attribute("local_window_size", std::int64_t{-1});
+  Mask mask;
+  mask.allow(c, c.b.tabulate(ir::Kind::boolean, {batch, c.integer(1), length, count}, [&](const Indices& at) {
+    const Datum place = c.b.add(before(at[0]), at[2]);
+    const Datum earlier = c.op(Opcode::le_, at[3], place);
+    if (window < 0) return earlier;
+    return c.op(Opcode::land_, earlier, c.b.less(c.b.sub(place, c.integer(window)), at[3]));
+  }));
+  if (c.has(10)) {
+    const std::int64_t more = std::max(all, buffer) - c.known_size(c[10], 3);
+    std::vector<std::array<Datum, 2>> widths(4, {zero, zero});
+    widths[3][1] = c.integer(std::max<std::int64_t>(0, more));
+    mask.added = more > 0 ? core::detail::pad(c[10], widths, core::Pad::constant, Build::number(0, c[10]), c.b.loc) : c[10];
+  }
+  const double given = c.attribute("scale", 0.0), cap = c.attribute("softcap", 0.0);
+  const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(c.known_size(q, 3)));
+  Datum scores = row_products(c, c.b.mul(q, c.number(scale, q)), for_each_query_head(c, k, q));
+  if (cap > 0) scores = c.b.mul(c.op(Opcode::tanh_, c.b.div(scores, c.number(cap, scores))), c.number(cap, scores));
+  const Datum weights = mask.softmax(c, mask.applied(c, scores));
+  const Datum y = without_heads(c, matrix_product(c, weights, for_each_query_head(c, v, q)));
+  return {c.result(y), c.result(k), c.result(v)};
+}
+
 // Operands: numbers, places, tables of cosines and sines by places.
 Terms microsoft_rotary_embedding(const Call& c) {
   c.require_operands(4, 4);

@@ -160,6 +160,7 @@ namespace {
 
 /// Sums or products of the elements up to each, along an axis.
 Terms cumulative(const Call& c, Opcode code, double neutral) {
+  if (c.element(0) == Element::boolean) c.fail("operand 1: expected numbers, got bool");
   const Datum x = c[0];
   const auto axis = static_cast<std::size_t>(c.axis(c.integer(1, "an axis"), c.rank()));
   const bool exclusive = c.attribute("exclusive", std::int64_t{0}) != 0,

@@ -138,15 +138,21 @@ Datum convolved(const Call& c, const Datum& given, const Datum& w) {
   options.stride = per_dimension(window.stride);
   options.dilation = per_dimension(window.dilation);
   options.groups = c.attribute("group", std::int64_t{1});
-  Datum x = given;
-  // A depthwise convolution has few products for each element: to ask at each read whether it lies in the
-  // operand would take longer than to copy the operand with its pads.
-  const bool depthwise = options.groups > 1 && known(c.b.size(w, 1)) == 1;
-  if (window.symmetric() && !depthwise)
+  const auto of_padded = [&] {
+    return core::detail::convolution(window.padded(given, Build::number(0, given)), w, options, 0, c.b.loc);
+  };
+  const bool pads = std::ranges::any_of(window.before, [](std::int64_t n) { return n > 0; });
+  if (!window.symmetric()) return of_padded();
+  if (!pads || options.groups == 1 || known(c.b.size(w, 1)) != 1) {
     options.padding = per_dimension(window.before);
-  else
-    x = window.padded(x, Build::number(0, x));
-  return core::detail::convolution(x, w, options, 0, c.b.loc);
+    return core::detail::convolution(given, w, options, 0, c.b.loc);
+  }
+  // Of a depthwise convolution the derivatives have few products for each element: they go by a copy with its pads, for to ask
+  // at each element whether it lies in the operand would take longer.
+  const Datum derivative = of_padded();
+  options.padding = per_dimension(window.before);
+  const Datum value = core::detail::convolution(c.b.primal(given), c.b.primal(w), options, 0, c.b.loc);
+  return c.b.binary(Opcode::with_value_, derivative, value);
 }
 
 Terms conv(const Call& c) {

@@ -64,6 +64,8 @@ void plain(ir::Module& module, const PipelineOptions&) {
 bool packed(const PipelineOptions& options) {
   return (options.vector_lanes > 0 || options.device) && options.reassociate;
 }
+/// Whether sums over windows may call one, which runs in one thread.
+bool windows(const PipelineOptions& options) { return packed(options) && !options.device && options.threads <= 1; }
 
 // Phase by phase; above each pass, why it is there. Derivatives have been made before, while the program was
 // staged, each brought to direct style by unwind if it is differentiated again. Which form each phase needs and gives
@@ -106,7 +108,7 @@ constexpr std::array all_passes{
          [](ir::Module& m, const PipelineOptions& options) {
            invariant_integers(m);  // sizes are available where what is saved in loops is used again
            if (lower(m, {.packed = packed(options), .keep_sums = true, .merge = !options.device,
-                        .reassociate = options.reassociate}))
+                        .windows = windows(options), .reassociate = options.reassociate}))
              simplify(m);
          }},
     // before all that asks what is in an iteration: the iterations of an inner loop that is none
@@ -156,7 +158,8 @@ constexpr std::array all_passes{
     // after scatter_to_gather: these sums are what lower has left for it
     Pass{"join_sums", "sums of what loops have made become loops",
          [](ir::Module& m, const PipelineOptions& options) {
-           lower(m, {.packed = packed(options), .merge = !options.device, .reassociate = options.reassociate});
+           lower(m, {.packed = packed(options), .merge = !options.device, .windows = windows(options),
+                    .reassociate = options.reassociate});
          }},
     // before iterations are shared out: then they have no arrays of their own
     Pass{"deforestation", "what iterations make for rows of their own is made there", plain<deforestation>},
@@ -185,7 +188,7 @@ constexpr std::array all_passes{
     Pass{"threads", "the iterations of parallel loops are shared out to threads",
          [](ir::Module& m, const PipelineOptions& options) {
            parallelise(m, options.threads, options.vector_lanes, options.reassociate);
-           lower(m, {.packed = packed(options),
+           lower(m, {.packed = packed(options), .windows = windows(options),
                      .reassociate = options.reassociate});  // sums of what the threads have
          },
          false, true},

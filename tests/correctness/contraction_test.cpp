@@ -179,6 +179,52 @@ TEST_CASE("a depthwise convolution between two others", "[contraction]") {
   same<float>(compiled(x, w, v, u), eager(f)(x, w, v, u));
 }
 
+TEST_CASE("windows of each channel call a routine, whatever lies outside", "[contraction]") {
+  struct Case {
+    Shape x;
+    ConvolutionOptions how;
+  };
+  const std::vector<Case> cases = {{{2, 4, 70, 7}, {.padding = 1}},
+                                   {{2, 4, 19, 73}, {.stride = {3, 1}, .padding = {2, 1}, .dilation = 2}},
+                                   {{1, 4, 28, 30}, {.stride = 2, .padding = 1}},
+                                   {{1, 4, 30, 21}, {.stride = {1, 4}, .padding = 8, .dilation = 5}}};
+  const auto checked = [&]<class E, std::int64_t high, std::int64_t wide>(const Case& c, Rep<Tensor<E, 4, 1, high, wide>>,
+                                                                          bool everywhere) {
+    INFO(Catch::StringMaker<Shape>::convert(c.x));
+    using Filters = Rep<Tensor<E, 4, 1, high, wide>>;
+    const auto x = numbers<E>(c.x, 0.1), w = numbers<E>({c.x[1], 1, high, wide}, 0.5);
+    const auto all = [&](T4<E> a, Filters v) {
+      const auto f = [&](T4<E> b, Filters u) { return conv2d(b, u, {c.how.stride, c.how.padding, c.how.dilation, c.x[1]}); };
+      const auto [by_x, by_w] = grad([&](T4<E> b, Filters u) { return sum(exp(f(b, u) * E(0.1))); })(a, v);
+      return std::tuple(f(a, v), f(a, v) + f(a + a, v), by_x, by_w);
+    };
+    const auto expected = eager(all)(x, w);
+    const auto check_all = [&](const CompileOptions& options) {
+      const auto compiled = compile(all, options);
+      if (options.target == Target::cpp && options.threads < 2 && options.reassociate)
+        CHECK(compiled.source("cpp").find("lt_windows_") != std::string::npos);
+      const auto got = compiled(x, w);
+      same<E>(std::get<0>(got), std::get<0>(expected));
+      same<E>(std::get<1>(got), std::get<1>(expected));
+      same<E>(std::get<2>(got), std::get<2>(expected));
+      const auto &w_got = std::get<3>(got), &w_expected = std::get<3>(expected);
+      REQUIRE(w_got.shape == w_expected.shape);
+      for (std::size_t i = 0; i < w_got.data.size(); ++i)
+        CHECK(w_got.data[i] == Approx(w_expected.data[i]).epsilon(1e-3).margin(sizeof(E) == 4 ? 1e-3 : 1e-10));
+    };
+    check_all({.target = Target::cpp});
+    if (!everywhere) return;
+    check_all({.target = Target::c});
+    check_all({.target = Target::cpp, .threads = 2});
+    check_all({.target = Target::cpp, .reassociate = false});
+  };
+  for (std::size_t k = 0; k < cases.size(); ++k)
+    if (k % 2 == 0)
+      checked(cases[k], Rep<Tensor<float, 4, 1, 3, 3>>{}, false);
+    else
+      checked(cases[k], Rep<Tensor<double, 4, 1, 5, 3>>{}, k == 1);
+}
+
 TEST_CASE("sums that keep their order call no routine", "[contraction]") {
   const auto f = [](T3<double> x, T3<double> y) { return einsum<"bij,bjk->bik">(x, y); };
   const auto compiled = compile(f, {.target = Target::cpp, .reassociate = false});

@@ -349,3 +349,61 @@ TEST_CASE("a vector of channels that is none is an error") {
   CHECK_THROWS_WITH(onnx::eager(m).run({q, q, q, number(1)}),
                     Catch::Contains("expected a tensor of at least 1 dimensions, got f32"));
 }
+
+TEST_CASE("truth values have no cumulative sums and products") {
+  const Value x = bools({3}, {true, false, true}), axis(Element::int64, {});
+  for (const char* op : {"CumSum", "CumProd"})
+    CHECK_THROWS_WITH(onnx::eager(single(node(op, {"x", "a"}, {"y"}), {x, axis}, 26)).run({x, axis}),
+                      Catch::Contains("expected numbers, got bool"));
+}
+
+TEST_CASE("grouped-query attention is attention behind what was there before") {
+  const Shape wide = {2, 3, 64}, narrow = {2, 3, 32};
+  const Value q = wave(wide, 1, 3), k = wave(narrow, 2, 3), v = wave(narrow, 3, 3);
+  Value last(Element::int32, {2});
+  std::ranges::fill(last.mutable_elements<std::int32_t>(), 2);
+  const auto by_ours = [](std::vector<std::string> names, std::vector<onnx::Attribute> more, const std::vector<Value>& in) {
+    more.push_back(whole("num_heads", 4));
+    more.push_back(whole("kv_num_heads", 2));
+    onnx::Node n = microsoft("GroupQueryAttention", std::move(names), std::move(more));
+    n.outputs = {"y", "key", "value"};
+    onnx::Model m = single(n, in);
+    m.opsets["com.microsoft"] = 1;
+    return run(m, in);
+  };
+  const auto by_onnx = [](std::vector<std::string> names, std::vector<onnx::Attribute> more, const std::vector<Value>& in) {
+    more.push_back(whole("q_num_heads", 4));
+    more.push_back(whole("kv_num_heads", 2));
+    more.push_back(whole("is_causal", 1));
+    return run(single(node("Attention", std::move(names), {"y", "key", "value"}, std::move(more)), in, 24), in);
+  };
+  const std::vector<Value> prompt = by_ours({"q", "k", "v", "", "", "s", "t"}, {real("softcap", 2)},
+                                            {q, k, v, last, one_of(Element::int32, 3)});
+  const std::vector<Value> as_it_is = by_onnx({"q", "k", "v"}, {real("softcap", 2)}, {q, k, v});
+  for (std::size_t i = 0; i < 3; ++i) check_near(prompt[i], as_it_is[i]);
+
+  // One more place, behind these three; the buffer may be longer, and is then zero at its end.
+  const Value q1 = wave({2, 1, 64}, 4, 3), k1 = wave({2, 1, 32}, 5, 3), v1 = wave({2, 1, 32}, 6, 3);
+  std::ranges::fill(last.mutable_elements<std::int32_t>(), 3);
+  const Value all = one_of(Element::int32, 4);
+  const std::vector<Value> next =
+      by_ours({"q", "k", "v", "a", "b", "s", "t"}, {}, {q1, k1, v1, prompt[1], prompt[2], last, all});
+  const std::vector<Value> behind = by_onnx({"q", "k", "v", "", "a", "b"}, {}, {q1, k1, v1, prompt[1], prompt[2]});
+  for (std::size_t i = 0; i < 3; ++i) check_near(next[i], behind[i]);
+  Value longer(Element::float32, {2, 2, 6, 16});
+  for (std::size_t i = 0; i < 384; ++i)
+    longer.mutable_elements<float>()[i] = i % 96 < 48 ? static_cast<float>(prompt[1].at(i / 96 * 48 + i % 96)) : 7.0F;
+  const std::vector<Value> kept = by_ours({"q", "k", "v", "a", "b", "s", "t"}, {}, {q1, k1, v1, longer, longer, last, all});
+  REQUIRE(kept[1].shape() == Shape{2, 2, 6, 16});
+  CHECK(kept[1].at(64 + 15) == 0);
+  CHECK(kept[1].at(48) == next[1].at(48));
+
+  // Of two places, with angles of zero, which turn nothing, and of all in one tensor.
+  const Value ones = floats({4, 8}, std::vector<float>(32, 1)), zeros = floats({4, 8}, std::vector<float>(32, 0));
+  std::ranges::fill(last.mutable_elements<std::int32_t>(), 2);
+  const std::vector<Value> seen =
+      by_ours({"q", "k", "v", "", "", "s", "t", "c", "d"}, {whole("do_rotary", 1), whole("local_window_size", 3)},
+              {q, k, v, last, one_of(Element::int32, 3), ones, zeros});
+  const std::vector<Value> plain = by_onnx({"q", "k", "v"}, {}, {q, k, v});
+  check_near(seen[0], plain[0]);
+}

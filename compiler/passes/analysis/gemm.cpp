@@ -58,4 +58,46 @@ std::optional<Contraction> contraction(const ir::Notation& n) {
   return c;
 }
 
+std::optional<ChannelWindow> channel_window(const ir::Notation& n, const ir::Type& x, const ir::Type& y) {
+  const auto c = contraction(n);
+  if (!c || c->batch.size() > 1 || c->columns.size() != 1 || c->x > c->y || !x.is_tensor() || !y.is_tensor()) return {};
+  const auto is = [](const std::string& letters, char l) { return letters.find(l) != std::string::npos; };
+  const ir::Subscripts &from = n.operands[c->x].at, &by = n.operands[c->y].at, &to = n.result;
+  if (from.size() < 3 || by.size() < 3 || to.size() < 3) return {};
+  ChannelWindow w{*c, 0, c->batch.empty() ? '\0' : c->batch[0], {}};
+  for (std::size_t k = 0; k < 2; ++k) {
+    const ir::Subscript& s = from[from.size() - 2 + k];
+    if (s.terms.size() != 2 || s.constant > 0) return {};
+    const bool turned = is(c->sums, s.terms[0].letter);
+    const auto &row = s.terms[turned ? 1 : 0], &window = s.terms[turned ? 0 : 1];
+    if (!is(c->rows, row.letter) || !is(c->sums, window.letter) || row.factor < 1 || window.factor < 1) return {};
+    if (!by[by.size() - 2 + k].is(window.letter) || !to[to.size() - 2 + k].is(row.letter)) return {};
+    const std::int64_t size = y.dims()[by.size() - 2 + k];
+    if (size < 1 || size > 7 || row.factor > 4) return {};
+    w.place[k] = {row.letter, window.letter, row.factor, window.factor, -s.constant};
+  }
+  // All else are letters: of the rows one more at most, of the sums those of one place.
+  const auto plain = [](const ir::Subscripts& at, std::size_t without) {
+    return std::all_of(at.begin(), at.end() - static_cast<std::ptrdiff_t>(without),
+                       [](const ir::Subscript& s) { return s.is_letter(); });
+  };
+  if (!plain(from, 2) || !plain(by, 0) || !plain(to, 0)) return {};
+  const auto in_window = [&](char l) {
+    return l == w.place[0].row || l == w.place[1].row || l == w.place[0].window || l == w.place[1].window;
+  };
+  const auto one = [&](char l) {
+    for (std::size_t d = 0; d < by.size(); ++d)
+      if (by[d].is(l)) return y.dims()[d] == 1;
+    return false;
+  };
+  for (const char l : c->rows) {
+    if (in_window(l)) continue;
+    if (w.other) return {};
+    w.other = l;
+  }
+  for (const char l : c->sums + c->columns)
+    if (!in_window(l) && !one(l)) return {};
+  return w;
+}
+
 }  // namespace lantern::passes

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "lantern/ir/graph.hpp"
 #include "lantern/ir/notation.hpp"
 
 namespace lantern::passes {
@@ -31,6 +32,23 @@ struct Contraction {
 };
 /// The contraction that a notation is; nothing where rows, columns or sums have no index.
 std::optional<Contraction> contraction(const ir::Notation& n);
+
+/// A sum over a window of each channel by itself, as a depthwise convolution is:
+///
+///     "ngc[2i+p-1][2j+q-1],gocpq->ngoij"        o and c have one place
+///
+/// Where a place lies outside the first tensor, nothing is added.
+struct ChannelWindow {
+  Contraction of;
+  char other = 0, channel = 0;  ///< n and g, 0 where there is none
+  struct Place {
+    char row, window;
+    std::int64_t stride, dilation, before;  ///< [stride row + dilation window - before]
+  } place[2];
+};
+/// The window of each channel that a sum of products is, of tensors of these types; nothing for others, and for windows that
+/// are large, or of which the size is not known.
+std::optional<ChannelWindow> channel_window(const ir::Notation& n, const ir::Type& x, const ir::Type& y);
 
 /// Products of sizes that are known to be smaller, a cube of 40, become loops, which may join others; the
 /// rest call a routine.

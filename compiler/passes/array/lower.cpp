@@ -84,6 +84,7 @@ class Lowering {
         module_(*function.module),
         fuse_(options.fuse),
         packed_(options.packed),
+        windows_(options.windows),
         keep_sums_(options.keep_sums),
         merge_(options.merge),
         reassociate_(options.reassociate),
@@ -669,7 +670,10 @@ class Lowering {
     nest.members = g.members;
     std::vector<Value*> shapes(g.members.size(), nullptr);
     if (fuse_ && !g.product) shapes = merge_indices(b, nest, !merge_);
-    std::vector<Value*> results = g.product ? std::vector{emit_product(b, nest)} : emit_nest(b, nest);
+    const bool windows = fuse_ && merge_ && nest.members.size() == 1 && nest.members[0].stored && sums_windows(nest.members[0]);
+    std::vector<Value*> results = g.product ? std::vector{emit_product(b, nest)}
+                                  : windows ? std::vector{emit_windows(b, nest)}
+                                            : emit_nest(b, nest);
     for (std::size_t i = 0; i < results.size(); ++i)
       if (results[i] && shapes[i]) results[i] = b.emit(Opcode::reshape_, {results[i], shapes[i]});
     for (std::size_t i = 0; i < results.size(); ++i)
@@ -678,7 +682,7 @@ class Lowering {
   }
 
   /// A product that a routine is to compute.
-  static bool may_be_large(const Described& d) {
+  bool may_be_large(const Described& d) const {
     std::vector<std::int64_t> sizes;
     for (const ir::Size& s : d.sizes) {
       const Op* c = s.dimension < 0 ? constant(s.value) : nullptr;
@@ -686,7 +690,7 @@ class Lowering {
                       : c              ? c->integer
                                        : ir::dynamic);
     }
-    return calls_routine(d.member, sizes);
+    return calls_routine(d.member, sizes) || (windows_ && sums_windows(d.member));
   }
 
   bool needed_outside(const Op* op, const std::unordered_set<const Op*>& members) const {
@@ -750,7 +754,7 @@ class Lowering {
 
   ir::Function& function_;
   ir::Module& module_;
-  bool fuse_, packed_, keep_sums_, merge_, reassociate_;
+  bool fuse_, packed_, windows_, keep_sums_, merge_, reassociate_;
   Shapes shapes_;
   Block* block_ = nullptr;
   std::unordered_map<const Value*, std::vector<const Op*>> uses_;

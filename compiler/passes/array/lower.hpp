@@ -28,6 +28,7 @@ namespace lantern::passes {
 struct LowerOptions {
   bool fuse = true, packed = false, keep_sums = false;
   bool merge = true;        ///< false: the outermost index stays as it is where several could be one
+  bool windows = false;     ///< sums over a window of each channel call a routine, too
   bool reassociate = true;  ///< false: sums that the program forms keep their order
 };
 /// Returns whether there was anything to do.

@@ -19,10 +19,18 @@ class Product {
  public:
   Product(ir::Builder& b, const LoweredNest& nest) : b_(b), nest_(nest), member_(nest.members.front()) {}
 
-  Value* run() {
-    if (!member_.stored) return nullptr;
+  /// As loops, which read a copy with zeros around.
+  Value* run_loops() {
     for (Element& e : member_.reads)
       if (lies_outside(e.at)) e = surrounded(e);
+    return emit_nest(b_, LoweredNest{nest_.sizes, {member_}}).front();
+  }
+
+  Value* run() {
+    if (!member_.stored) return nullptr;
+    const bool windows = sums_windows(member_);  // of which the routine knows where they lie outside
+    for (Element& e : member_.reads)
+      if (lies_outside(e.at) && !windows) e = surrounded(e);
     const NestIndices place = member_.result;
     if (!lies_outside(place)) return product(member_.base ? member_.base : zeros(member_.sizes, type().dims()));
     // "[2i+k-1]+=...": what is added outside is left behind.
@@ -135,7 +143,8 @@ class Product {
     const bool all_plain = plain(member_.result) && std::ranges::all_of(member_.reads, [&](const Element& e) {
                              return plain(e.at);
                            });
-    return b_.emit(Opcode::add_einsum_, operands, all_plain ? 0 : ir::inside, {}, ir::canonical(n));
+    const bool outside = std::ranges::any_of(member_.reads, [](const Element& e) { return lies_outside(e.at); });
+    return b_.emit(Opcode::add_einsum_, operands, all_plain || outside ? 0 : ir::inside, {}, ir::canonical(n));
   }
 
   ir::Builder& b_;
@@ -175,6 +184,12 @@ bool calls_routine(const NestMember& m, const std::vector<std::int64_t>& sizes) 
   return known >= least;
 }
 
+bool sums_windows(const NestMember& m) {
+  if (!m.sums || m.reads.size() != 2 || !m.op->result()->type.is_float_element()) return false;
+  return channel_window(as_accumulation(m), m.reads[0].of->type, m.reads[1].of->type).has_value();
+}
+
 Value* emit_product(ir::Builder& b, const LoweredNest& nest) { return Product(b, nest).run(); }
+Value* emit_windows(ir::Builder& b, const LoweredNest& nest) { return Product(b, nest).run_loops(); }
 
 }  // namespace lantern::passes
