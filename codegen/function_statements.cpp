@@ -1,6 +1,7 @@
 // Functions: calls, signatures, definitions.
 #include <algorithm>
 
+#include "lantern/codegen/communication.hpp"
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
@@ -107,6 +108,7 @@ bool StatementPrinter::made_for(const Op& call, const Value* v) const {
 
 /// What the function changes it finds in a tensor of its own, which is the result.
 void StatementPrinter::external(const Op& op) {
+  if (place_ == Place::host && is_queued(op)) return queued_exchange(op);
   const ir::Prototype p = ir::parse_prototype(op.text);
   if (!unit_.target().calls_host())
     throw Error(where(op) + ": the external function '" + p.name +

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <utility>
 
 #include "agreement.hpp"
 #include "call.hpp"
@@ -80,9 +81,10 @@ void World::prefer(const char* engine) { preferred = engine; }
 
 std::string World::start() {
   const std::string named = setting("LANTERN_DISTRIBUTED"), engine = named.empty() ? std::string(preferred) : named;
+  engine_ = engine;
   const bool launched = *setting("OMPI_COMM_WORLD_SIZE") != '\0' || *setting("PMIX_RANK") != '\0';
-  if (engine != "" && engine != "single" && engine != "mpi")
-    return "LANTERN_DISTRIBUTED: expected single or mpi, got '" + engine + "'";
+  if (engine != "" && engine != "single" && engine != "mpi" && engine != "nccl")
+    return "LANTERN_DISTRIBUTED: expected single, mpi or nccl, got '" + engine + "'";
   thread_ = &here;
   ready_ = longest_delay() <= 0;
   auto* const all = new ProcessGroup;
@@ -350,6 +352,7 @@ void World::no_longer_waits() {
 /// Others may send what belongs to the operation that this rank leaves, to memory that the program uses for something else
 /// then. So a rank leaves when all have failed, or waits for so long that it may not call the engine again.
 void World::settle() {
+  if (when_failed != nullptr) std::exchange(when_failed, nullptr)();
   if (current_.group == nullptr) return;
   const double end = coarse_now() + last_words;
   while (!all_over() && coarse_now() < end) {
