@@ -149,55 +149,54 @@ Datum first_holder(const Call& call, const Datum& x, const Datum& extremum) {
   return op(Opcode::cast_, call, {here}, static_cast<std::int64_t>(x.type().element()));
 }
 
+/// What derivatives are made of: x, the result, and the cotangent or the tangent.
+using Linear3 = std::function<Datum(const Call&, const Datum& x, const Datum& y, const Datum& derivative)>;
+using Again = std::function<Datum(const Call&, const Datum& x)>;
+
+/// An operation that is not linear. `again` does it where derivatives of higher order meet it.
+Datum by_rule(const Call& call, const Spec& spec, const Datum& x, const Linear3& backward, const Linear3& tangent, const Again& again) {
+  const auto at = [kernels = call.kernels, loc = call.loc](const Datum& comm) { return Call{kernels, comm, loc}; };
+  const auto rule = std::make_shared<core::ad::Rule>();
+  rule->name = spec.name;
+  rule->what = std::string("distributed::") + spec.name;
+  rule->ordered = true;
+  rule->primal = [=](const Datums& in) { return Datums{run(at(in[0]), spec, none, none, in[1])}; };
+  rule->backward = [=](const Datums& kept, const Datums& g) { return Datums{backward(at(kept[0]), kept[1], kept[2], g[0])}; };
+  rule->tangent = [=](const Datums& in, const Datums& t) -> core::ad::Rule::Split {
+    const Call c = at(in[0]);
+    const Datum y = again(c, in[1]);
+    return {{y}, {tangent(c, in[1], y, t[0])}};
+  };
+  return core::ad::call_with_rule(rule, {call.comm, x}, call.loc)[0];
+}
+Datum times(const Call& call, const Datum& p, const Datum& q) { return op(Opcode::mul_, call, {p, q}); }
+Datum sum_of_parts(const Call& call, const Datum& x) {
+  return exchange(call, {"reduce_scatter", distributed_reduce_scatter, Reduction::sum, Shape::part}, none, none, x);
+}
+
 Datum all_reduce_by_rule(const Call& call, Reduction reduction, const Datum& x) {
   const Spec spec{"all_reduce", distributed_all_reduce, reduction};
   if (!x.type().is_differentiable()) return run(call, spec, none, none, x);
-  const auto at = [kernels = call.kernels, loc = call.loc](const Datum& comm) { return Call{kernels, comm, loc}; };
   const auto slope = [=](const Call& c, const Datum& v, const Datum& y) {
     return reduction == Reduction::product ? product_of_others(c, v) : first_holder(c, v, y);
   };
-  const auto times = [](const Call& c, const Datum& p, const Datum& q) { return op(Opcode::mul_, c, {p, q}); };
-  const auto rule = std::make_shared<core::ad::Rule>();
-  rule->name = spec.name;
-  rule->what = "distributed::all_reduce";
-  rule->ordered = true;
-  rule->primal = [=](const Datums& in) { return Datums{run(at(in[0]), spec, none, none, in[1])}; };
-  rule->backward = [=](const Datums& kept, const Datums& g) {
-    const Call c = at(kept[0]);
-    const Datum s = slope(c, kept[1], kept[2]);
-    return Datums{times(c, s, sum_of_all(c, g[0]))};
-  };
-  rule->tangent = [=](const Datums& in, const Datums& t) -> core::ad::Rule::Split {
-    const Call c = at(in[0]);
-    const Datum y = all_reduce_by_rule(c, reduction, in[1]);
-    return {{y}, {sum_of_all(c, times(c, slope(c, in[1], y), t[0]))}};
-  };
-  return core::ad::call_with_rule(rule, {call.comm, x}, call.loc)[0];
+  return by_rule(
+      call, spec, x,
+      [=](const Call& c, const Datum& v, const Datum& y, const Datum& g) { return times(c, slope(c, v, y), sum_of_all(c, g)); },
+      [=](const Call& c, const Datum& v, const Datum& y, const Datum& t) { return sum_of_all(c, times(c, slope(c, v, y), t)); },
+      [=](const Call& c, const Datum& v) { return all_reduce_by_rule(c, reduction, v); });
 }
 
 /// Part r of x goes to rank r. The derivative is that of all_reduce, of which each rank has one part.
 Datum reduce_scatter_by_rule(const Call& call, const Spec& spec, const Datum& x) {
-  const auto at = [kernels = call.kernels, loc = call.loc](const Datum& comm) { return Call{kernels, comm, loc}; };
   const auto slope = [reduction = spec.reduction](const Call& c, const Datum& v, const Datum& y) {
     return reduction == Reduction::product ? product_of_others(c, v) : first_holder(c, v, all_gather(c, core::strip(y)));
   };
-  const auto times = [](const Call& c, const Datum& p, const Datum& q) { return op(Opcode::mul_, c, {p, q}); };
-  const auto rule = std::make_shared<core::ad::Rule>();
-  rule->name = spec.name;
-  rule->what = "distributed::reduce_scatter";
-  rule->ordered = true;
-  rule->primal = [=](const Datums& in) { return Datums{run(at(in[0]), spec, none, none, in[1])}; };
-  rule->backward = [=](const Datums& kept, const Datums& g) {
-    const Call c = at(kept[0]);
-    const Datum s = slope(c, kept[1], kept[2]);
-    return Datums{times(c, s, all_gather(c, g[0]))};
-  };
-  rule->tangent = [=](const Datums& in, const Datums& t) -> core::ad::Rule::Split {
-    const Call c = at(in[0]);
-    const Datum y = reduce_scatter_by_rule(c, spec, in[1]);
-    return {{y}, {exchange(c, {spec.name, spec.operation, Reduction::sum, Shape::part}, none, none, times(c, slope(c, in[1], y), t[0]))}};
-  };
-  return core::ad::call_with_rule(rule, {call.comm, x}, call.loc)[0];
+  return by_rule(
+      call, spec, x,
+      [=](const Call& c, const Datum& v, const Datum& y, const Datum& g) { return times(c, slope(c, v, y), all_gather(c, g)); },
+      [=](const Call& c, const Datum& v, const Datum& y, const Datum& t) { return sum_of_parts(c, times(c, slope(c, v, y), t)); },
+      [=](const Call& c, const Datum& v) { return reduce_scatter_by_rule(c, spec, v); });
 }
 
 /// x as n rows.
@@ -224,26 +223,16 @@ Datum holders(const Call& call, const Spec& spec, const Datum& given) {
 
 /// The extremum over ranks up to this one, or before it.
 Datum scan_by_rule(const Call& call, const Spec& spec, const Datum& x) {
-  const auto at = [kernels = call.kernels, loc = call.loc](const Datum& comm) { return Call{kernels, comm, loc}; };
-  const auto times = [](const Call& c, const Datum& p, const Datum& q) { return op(Opcode::mul_, c, {p, q}); };
-  const auto rule = std::make_shared<core::ad::Rule>();
-  rule->name = spec.name;
-  rule->what = "distributed::scan";
-  rule->ordered = true;
-  rule->primal = [=](const Datums& in) { return Datums{run(at(in[0]), spec, none, none, in[1])}; };
-  rule->backward = [=](const Datums& kept, const Datums& g) {
-    const Call c = at(kept[0]);
-    const Datum parts = times(c, holders(c, spec, kept[1]), as_rows(c, g[0], size(c)));
-    return Datums{exchange(c, {"reduce_scatter", distributed_reduce_scatter, Reduction::sum, Shape::part}, none, none, parts)};
-  };
-  rule->tangent = [=](const Datums& in, const Datums& t) -> core::ad::Rule::Split {
-    const Call c = at(in[0]);
-    const Datum y = scan_by_rule(c, spec, in[1]);
-    const int axis = 0;
-    const Datum all = times(c, holders(c, spec, in[1]), all_gather(c, t[0]));
-    return {{y}, {core::detail::sum_along(all, {{&axis, 1}}, c.loc)}};
-  };
-  return core::ad::call_with_rule(rule, {call.comm, x}, call.loc)[0];
+  return by_rule(
+      call, spec, x,
+      [=](const Call& c, const Datum& v, const Datum&, const Datum& g) {
+        return sum_of_parts(c, times(c, holders(c, spec, v), as_rows(c, g, size(c))));
+      },
+      [=](const Call& c, const Datum& v, const Datum&, const Datum& t) {
+        const int axis = 0;
+        return core::detail::sum_along(times(c, holders(c, spec, v), all_gather(c, t)), {{&axis, 1}}, c.loc);
+      },
+      [=](const Call& c, const Datum& v) { return scan_by_rule(c, spec, v); });
 }
 
 /// A scan by the product: of what all ranks have, the part that counts.

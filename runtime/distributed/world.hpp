@@ -148,7 +148,7 @@ class World {
   std::string waiting_list(const Operation& op) const;
   std::string why_not();
   void no_longer_waits();
-  void settle();
+  void settle(const std::string& message);
   void leave(int status);
   void drain(double seconds);
   static int while_waiting();
@@ -160,7 +160,7 @@ class World {
   std::string engine_;
   bool own_ = false;        ///< MPI was started here, and is ended here
   bool failed_ = false;     ///< others may be in the middle of what failed: nothing more is begun
-  bool abandoned_ = false;  ///< the engine may still write what belonged to an operation that was left: it is not called again
+  bool abandoned_ = false;  ///< other threads may let the engine write what belonged to an operation that was left: it is not called again
   bool several_threads_ = false;
   int rank_ = 0, size_ = 1;
   double patience_ = 1;
