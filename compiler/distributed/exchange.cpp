@@ -190,7 +190,7 @@ Datum all_reduce_by_rule(const Call& call, Reduction reduction, const Datum& x) 
 /// Part r of x goes to rank r. The derivative is that of all_reduce, of which each rank has one part.
 Datum reduce_scatter_by_rule(const Call& call, const Spec& spec, const Datum& x) {
   const auto slope = [reduction = spec.reduction](const Call& c, const Datum& v, const Datum& y) {
-    return reduction == Reduction::product ? product_of_others(c, v) : first_holder(c, v, all_gather(c, core::strip(y)));
+    return reduction == Reduction::product ? product_of_others(c, v) : first_holder(c, v, all_gather(c, op(Opcode::stop_gradient_, c, {y})));
   };
   return by_rule(
       call, spec, x,
@@ -210,7 +210,7 @@ Datum as_rows(const Call& call, const Datum& x, const Datum& n) {
 /// For each rank, in rows: 1 where it is the one whose element the scan for this rank gives, else 0. A rank that holds more
 /// than all before it is that one until another holds more.
 Datum holders(const Call& call, const Spec& spec, const Datum& given) {
-  const Datum x = core::strip(given), me = rank(call);
+  const Datum x = op(Opcode::stop_gradient_, call, {given}), me = rank(call);
   const Datum before = run(call, {"scan", distributed_exclusive_scan, spec.reduction}, none, none, x);
   const auto all = [&](const Datum& n) { return filled(call, n, sizes_of(call, x)); };
   const Datum more = spec.reduction == Reduction::max ? op(Opcode::lt_, call, {before, x}) : op(Opcode::lt_, call, {x, before});

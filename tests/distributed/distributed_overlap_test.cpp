@@ -118,7 +118,7 @@ TEST_CASE("the same numbers with and without overlap") {
     for (std::size_t i = 0; i < p.size(); ++i) CHECK(p[i] == Approx(q[i]).epsilon(1e-14));
   };
   same(a, c);
-  same(b, d);
+  CHECK(b == Approx(d).epsilon(1e-14));
   same(compile(two_in_flight, on)(x, x), compile(two_in_flight, off)(x, x));
   const auto [value, g] = compile(gradient<3>, on)(Layers<std::span<const double>>{w, w, w}, x);
   const auto [value_off, g_off] = compile(gradient<3>, off)(Layers<std::span<const double>>{w, w, w}, x);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -78,6 +79,14 @@ void peers(const std::string& python, bool quick) {
       {python, folder + "distributed_torch.py", "--rounds", quick ? "3" : "11"});
 }
 
+/// "AMD EPYC 7742": what Linux calls the processor.
+std::string processor() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "an unknown processor";
+}
+
 std::string beside(double seconds) { return seconds > 0 ? fmt::format("{:.4f}", 1e3 * seconds) : ""; }
 
 }  // namespace
@@ -90,6 +99,8 @@ int bench_distributed(int argc, char** argv) {
   if (!options) return status;
   if (!codegen::find_program("mpirun")) return fmt::print("bench distributed: there is no mpirun here, nothing is measured\n"), 0;
   std::vector<Measurement> measured;
+  fmt::print("machine: {}, {} cores\n", processor(), std::thread::hardware_concurrency());
+  std::fflush(stdout);
   if (!options->python.empty()) peers(options->python, options->quick);
   for (const int ranks : {1, 2, 4, 8}) measured.push_back(on_ranks(ranks, options->quick));
   const double side = measured[0].side;
