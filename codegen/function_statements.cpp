@@ -5,6 +5,7 @@
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
+#include "lantern/ir/external.hpp"
 #include "lantern/ir/prototype.hpp"
 #include "lantern/ir/recursion.hpp"
 #include "lantern/ir/team.hpp"
@@ -149,8 +150,10 @@ void StatementPrinter::external(const Op& op) {
   }
   const std::string returned = p.returned ? c_type({*p.returned, false, false}) : "void";
   const std::string none = unit_.target().is_cpp() ? "" : "void";
+  // The compiler may call it once for a loop.
+  const std::string constant = ir::is_constant_call(op) ? "__attribute__((const)) " : "";
   unit_.prelude().add_type(
-      "external " + p.name, std::string(unit_.target().is_cpp() ? "extern \"C\" " : "extern ") + returned + " " +
+      "external " + p.name, std::string(unit_.target().is_cpp() ? "extern \"C\" " : "extern ") + constant + returned + " " +
                                 p.name + "(" + (types.empty() ? none : types) + ");  /* the user's */\n");
   const std::string call = p.name + "(" + list + ")";
   if (!p.returned) return line(call + ";");

@@ -16,6 +16,12 @@ inline bool may_run_in_threads(const Op& op) { return (op.integer & in_threads) 
 /// order with other such calls and with prints.
 inline bool is_ordered_call(const Op& op) { return op.is(Opcode::external_) && (op.integer & in_order) != 0; }
 
+/// True for a call that gives the same in the whole program: the rank and the size of a communicator.
+inline bool is_constant_call(const Op& op) {
+  const std::string_view text = op.text ? op.text : "";
+  return text.starts_with("int64_t distributed_rank(") || text.starts_with("int64_t distributed_size(");
+}
+
 /// True for a call of an operation between processes (runtime/distributed/kernels.h).
 inline bool communicates(const Op& op) {
   if (!is_ordered_call(op) || !op.text) return false;

@@ -116,7 +116,21 @@ inline Parts parts_of(std::int64_t operation, int size) {
 const char* exchange(Kind kind, const char* place, std::int64_t comm, std::int32_t operation, std::int32_t reduction,
                      std::int64_t a, std::int64_t b, std::int64_t n, const void* x, void* y);
 /// A message to rank `to` of the group, and one from rank `from`, are noted; -1: none. What this rank then waits for.
-Current note_message(const Call& call, const Entry& entry, int to, int from);
+inline Current note_message(const Call& call, const Entry& entry, int to, int from) {
+  ProcessGroup& group = *call.group;
+  const auto rank = [](int r) { return static_cast<std::size_t>(r); };
+  Current current{call.op, &group, 0, {-1, -1}};
+  if (to >= 0) {
+    current.peers[0] = group.world[rank(to)];
+    Messages& all = group.messages;
+    all.last[all.count++ % Messages::kept] = {to, ++all.to[rank(to)], entry};
+  }
+  if (from >= 0) {
+    current.peers[1] = group.world[rank(from)];
+    ++group.messages.from[rank(from)];
+  }
+  return current;
+}
 /// This rank sends to itself without receiving, or the other way around.
 [[gnu::cold]] const char* no_partner(const Call& call, bool sends);
 

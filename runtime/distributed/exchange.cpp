@@ -223,22 +223,6 @@ const char* refused(const Call& call, std::int64_t a, std::int64_t b, std::int64
   return call.fail("expected fewer than 2^31 elements in one message, got " + std::to_string(n * size));
 }
 
-Current note_message(const Call& call, const Entry& entry, int to, int from) {
-  ProcessGroup& group = *call.group;
-  const auto rank = [](int r) { return static_cast<std::size_t>(r); };
-  Current current{call.op, &group, 0, {-1, -1}};
-  if (to >= 0) {
-    current.peers[0] = group.world[rank(to)];
-    Messages& all = group.messages;
-    all.last[all.count++ % Messages::kept] = {to, ++all.to[rank(to)], entry};
-  }
-  if (from >= 0) {
-    current.peers[1] = group.world[rank(from)];
-    ++group.messages.from[rank(from)];
-  }
-  return current;
-}
-
 const char* exchange(Kind kind, const char* place, std::int64_t comm, std::int32_t operation, std::int32_t reduction,
                      std::int64_t a, std::int64_t b, std::int64_t n, const void* x, void* y) {
   const Call call = call_of(place, comm, operation);
