@@ -102,8 +102,9 @@ TEST_CASE("every type, empty and of one element") {
     const auto of = [](auto x) {
       return std::tuple(ld::all_reduce(x, Reduction::max), ld::all_gather(x), ld::broadcast(x, 0), ld::send_receive(x, -1, -1));
     };
-    const Rep<Array<bool>> all(ld::all_reduce(Rep<Tensor<bool>>(a > 0.0), Reduction::min).datum());
-    return std::tuple_cat(of(a), of(b), of(c), of(d), std::tuple(count(Rep<Tensor<bool>>(all.datum()))));
+    const Rep<Array<bool>> positive(tabulate([&](I i) { return a[i] > 0.0; }, a.size()).datum());
+    const Rep<Tensor<bool>> all(ld::all_reduce(positive, Reduction::min).datum());
+    return std::tuple_cat(of(a), of(b), of(c), of(d), std::tuple(count(all)));
   };
   const auto cpu = compile(f, {.target = Target::c});
   const auto gpu = compile(f, {.target = Target::cuda});
