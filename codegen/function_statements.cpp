@@ -1,9 +1,11 @@
 // Functions: calls, signatures, definitions.
 #include <algorithm>
 
+#include "lantern/codegen/communication.hpp"
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
+#include "lantern/ir/external.hpp"
 #include "lantern/ir/prototype.hpp"
 #include "lantern/ir/recursion.hpp"
 #include "lantern/ir/team.hpp"
@@ -107,6 +109,7 @@ bool StatementPrinter::made_for(const Op& call, const Value* v) const {
 
 /// What the function changes it finds in a tensor of its own, which is the result.
 void StatementPrinter::external(const Op& op) {
+  if (place_ == Place::host && is_queued(op)) return queued_exchange(op);
   const ir::Prototype p = ir::parse_prototype(op.text);
   if (!unit_.target().calls_host())
     throw Error(where(op) + ": the external function '" + p.name +
@@ -147,8 +150,10 @@ void StatementPrinter::external(const Op& op) {
   }
   const std::string returned = p.returned ? c_type({*p.returned, false, false}) : "void";
   const std::string none = unit_.target().is_cpp() ? "" : "void";
+  // The compiler may call it once for a loop.
+  const std::string constant = ir::is_constant_call(op) ? "__attribute__((const)) " : "";
   unit_.prelude().add_type(
-      "external " + p.name, std::string(unit_.target().is_cpp() ? "extern \"C\" " : "extern ") + returned + " " +
+      "external " + p.name, std::string(unit_.target().is_cpp() ? "extern \"C\" " : "extern ") + constant + returned + " " +
                                 p.name + "(" + (types.empty() ? none : types) + ");  /* the user's */\n");
   const std::string call = p.name + "(" + list + ")";
   if (!p.returned) return line(call + ";");

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lantern/codegen/analysis.hpp"
+#include "lantern/codegen/communication.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 
 namespace lantern::codegen {
@@ -317,6 +318,7 @@ void Kernels::find_host_parts(const std::vector<const ir::Function*>& functions)
       const auto tensors = [](const std::vector<Value*>& values) {
         return std::ranges::any_of(values, [](const Value* v) { return v->type.is_tensor(); });
       };
+      if (needs_host_memory(*op)) on_host_.insert(op);
       if (op->is(Opcode::call_) &&
           (host_functions_.contains(op->callee) || (on_device_.contains(op->callee) && tensors(op->operands))))
         on_host_.insert(op);

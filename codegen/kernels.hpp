@@ -47,8 +47,8 @@ class Kernels {
   bool empty() const { return kernels_.empty(); }
   /// True for a function that kernels call.
   bool on_device(const ir::Function* f) const { return on_device_.contains(f); }
-  /// True for a loop or a call that works on elements one by one and has no kernel inside: it runs on the host, on
-  /// copies of its tensors.
+  /// True for a loop or a call that works on elements one by one and has no kernel inside, and for a call of a function of
+  /// the host that takes tensors: it runs on the host, on copies of its tensors.
   bool on_host(const ir::Op* op) const { return on_host_.contains(op); }
   /// True for a function that has tensors in the host's memory: only such loops, and such functions, call it.
   bool host_function(const ir::Function* f) const { return host_functions_.contains(f); }

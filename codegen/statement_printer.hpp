@@ -115,6 +115,7 @@ class StatementPrinter {
   std::string keep_state(const ir::Op& loop, const Sink& sink, const std::string& mark);
   void call(const ir::Op& op);
   void external(const ir::Op& op);
+  void queued_exchange(const ir::Op& op);
   bool made_for(const ir::Op& call, const ir::Value* v) const;
   std::string call_arguments(const ir::Op& op, const ir::Function* callee, std::size_t first_pointer_result);
   void scalar(const ir::Op& op);

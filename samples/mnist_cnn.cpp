@@ -14,6 +14,7 @@
 #include <lantern/data.hpp>
 #include <lantern/nn.hpp>
 
+#include "cnn_model.hpp"
 #include "image_data.hpp"
 #include "lantern/runtime/progress.hpp"
 #include "training.hpp"
@@ -21,19 +22,6 @@
 namespace {
 
 using namespace lantern;
-
-template <class S>
-struct Cnn {
-  nn::Conv<S> first, second;
-  nn::Linear<S> hidden, output;
-
-  auto operator()(const auto& images) const {
-    const auto small = max_pool(relu(first(images)), 2);
-    const auto smaller = max_pool(relu(second(small)), 2);
-    const auto features = reshape(smaller, smaller.dim(0), smaller.dim(1) * smaller.dim(2) * smaller.dim(3));
-    return output(relu(hidden(features)));
-  }
-};
 
 using Model = Cnn<Rep<float>>;
 using State = nn::AdamState<Model>;
@@ -49,16 +37,6 @@ std::tuple<Rep<float>, Model, State> training_step(Model m, State s, Images x, L
 /// How many pictures get the right label.
 Rep<std::int64_t> recognised(Model m, Images x, Labels y) {
   return count(Rep<Tensor<bool>>(argmax<1>(m(x)) == y));
-}
-
-/// The model for pictures of a size, with square windows, and so many channels and features.
-Cnn<float> initial(const LabelledImages& images, std::int64_t window, std::int64_t channels,
-                   std::int64_t features, nn::Generator& rng) {
-  const auto after = [&](std::int64_t size) { return ((size - window + 1) / 2 - window + 1) / 2; };
-  return {nn::Conv<float>::init(images.channels, channels, {window, window}, rng),
-          nn::Conv<float>::init(channels, 2 * channels, {window, window}, rng),
-          nn::Linear<float>::init(2 * channels * after(images.height) * after(images.width), features, rng),
-          nn::Linear<float>::init(features, 10, rng)};
 }
 
 int usual_epochs(const Training& options) { return options.data.empty() ? 8 : 1; }
@@ -79,7 +57,8 @@ int run(const Training& options, std::size_t batch_size, const std::filesystem::
       held_out(test, std::min(test.size(), batch_size), spread);
 
   nn::Generator rng(options.seed);
-  Cnn<float> model = real ? initial(train, 5, 16, 128, rng) : initial(train, 3, 16, 64, rng);
+  const CnnOptions options_of_model = real ? CnnOptions{} : CnnOptions{.window = 3, .features = 64};
+  Cnn<float> model = Cnn<float>::init(train.channels, train.height, train.width, rng, options_of_model);
   nn::AdamState<Cnn<float>> state = nn::adam_state(model);
   if (exists(checkpoint)) nn::load(checkpoint, model, state);
   const auto per_epoch = static_cast<std::int64_t>(batches.count());

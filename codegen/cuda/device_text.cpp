@@ -76,6 +76,37 @@ static void lt_await(lt_workspace* ws) {
   ws->fail(ws, ws->message);
 }
 )c"},
+      {"exchange", functions, {"gpu"}, R"c(/* Operations between ranks on the memory of the GPU (lantern/runtime/distributed/device.h): the memory's functions. */
+static int lt_queue_copy(void* to, const void* from, int64_t bytes, void* stream) {
+  return bytes > 0 ? (int)cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, (cudaStream_t)stream) : 0;
+}
+static int lt_queue_zero(void* to, int64_t bytes, void* stream) {
+  return bytes > 0 ? (int)cudaMemsetAsync(to, 0, (size_t)bytes, (cudaStream_t)stream) : 0;
+}
+static int lt_queue_query(void* stream) { return (int)cudaStreamQuery((cudaStream_t)stream); }
+static const char* lt_queue_words(int error) { return cudaGetErrorString((cudaError_t)error); }
+
+typedef struct distributed_gpu {
+  int (*copy)(void* to, const void* from, int64_t bytes, void* stream);
+  int (*zero)(void* to, int64_t bytes, void* stream);
+  int (*query)(void* stream);
+  const char* (*words)(int error);
+} distributed_gpu;
+static const distributed_gpu lt_queue = {lt_queue_copy, lt_queue_zero, lt_queue_query, lt_queue_words};
+
+extern "C" {
+const char* distributed_gpu_enter(const char* place, const distributed_gpu* gpu, void* stream);
+const char* distributed_gpu_exchange(const char* place, const distributed_gpu* gpu, void* stream, int32_t kind, int64_t comm,
+                                     int32_t operation, int32_t reduction, int64_t a, int64_t b, int64_t n, const void* x,
+                                     void* y);
+const char* distributed_gpu_wait(const distributed_gpu* gpu, void* stream);
+int distributed_gpu_of_rank(void);
+}
+
+static void lt_exchanged(lt_workspace* ws, const char* failure) {
+  if (failure) ws->fail(ws, failure);
+}
+)c"},
       {"fetch", functions, {"await"}, R"c(/* Where a number of the device lies for the host, once the stream has been waited for. */
 static const void* lt_fetch(lt_workspace* ws, const void* at, int64_t bytes) {
   if (ws->device->staged + 16 > LT_STAGING) ws->fail(ws, "too many numbers on their way to the host");

@@ -1,10 +1,13 @@
 // The statement printer prints C++ with kernels; here its parts are put in order.
 #include "lantern/codegen/cuda/tensor_program.hpp"
 
+#include "lantern/codegen/c/prelude_text.hpp"
+#include "lantern/codegen/communication.hpp"
 #include "lantern/codegen/cuda/tensor_text.hpp"
 #include "lantern/codegen/library.hpp"
 #include "lantern/codegen/target.hpp"
 #include "lantern/codegen/unit.hpp"
+#include "lantern/ir/escape.hpp"
 
 namespace lantern::codegen {
 
@@ -19,21 +22,49 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 /// C++ of the host.
 class HostTarget final : public CppTarget {
  public:
-  explicit HostTarget(bool hosted)
+  /// `exchanges`: the place of the first exchange between ranks; empty: there is none.
+  HostTarget(bool hosted, const std::string& exchanges)
       : own_workspace_(replaced(replaced(cuda_text::own_workspace, "$FAIL", hosted ? cuda_text::hosted_failure : cuda_text::own_failure),
-                                "$MEMORY", hosted ? cuda_text::hosted_memory : cuda_text::own_memory)) {}
+                                "$MEMORY", hosted ? cuda_text::hosted_memory : cuda_text::own_memory)) {
+    if (exchanges.empty()) return;
+    // All ranks begin a call together; one that waits for its GPU learns whether another one has failed.
+    const std::string choose = hosted ? "" : cuda_text::choose_gpu;
+    const std::string enter = "  lt_exchanged(ws, distributed_gpu_enter(" + exchanges + ", &lt_queue, device->stream));\n";
+    const std::string wait = "  lt_exchanged(ws, distributed_gpu_wait(&lt_queue, device->stream));\n";
+    start_ = before(std::string(codegen::prelude_part("gpu_start")->text), "  if (!device->control) {\n", choose);
+    start_ = before(start_, "  device->pending =", enter);
+    await_ = before(std::string(codegen::prelude_part("await")->text), "  lt_gpu(ws, cudaStreamSynchronize(device->stream));\n", wait);
+  }
   bool has_threads() const override { return false; }
   bool has_kernels() const override { return true; }
   const char* prelude_part(std::string_view name) const override {
     if (name == "integers") return "";  // in <stdint.h>
     if (name == "workspace") return cuda_text::workspace;
     if (name == "own_workspace") return own_workspace_.c_str();
+    if (name == "gpu_start" && !start_.empty()) return start_.c_str();
+    if (name == "await" && !await_.empty()) return await_.c_str();
     return nullptr;
   }
 
  private:
-  std::string own_workspace_;
+  static std::string before(const std::string& text, const std::string& line, const std::string& more) {
+    return replaced(text, line, more + line);
+  }
+
+  std::string own_workspace_, start_, await_;
 };
+
+/// Where the first exchange between ranks is in the program, as text of C; empty where none is queued on a GPU.
+std::string first_exchange(const ir::Module& module) {
+  const ir::Op* first = nullptr;
+  for (const ir::Function* f : module.functions())
+    if (f->body)
+      ir::walk(f->body, [&](const ir::Op* op) {
+        if (!first && is_queued(*op)) first = op;
+      });
+  if (!first) return {};
+  return ir::c_string(first->loc.known() ? std::string(first->loc.file) + ":" + std::to_string(first->loc.line) : "");
+}
 
 std::string named(const std::string& text, const std::string& name) { return replaced(text, "$NAME", name); }
 
@@ -58,8 +89,10 @@ std::string to_host(Unit& unit) {
 CudaText print_tensor_program(const ir::Module& module, PrintOptions options) {
   options.standalone = options.entry_workspace = true;
   options.threads = 1;
-  const HostTarget target(options.hosted);
+  const std::string exchanges = first_exchange(module);
+  const HostTarget target(options.hosted, exchanges);
   Unit unit(module, options, target);
+  if (!exchanges.empty()) unit.prelude().need("exchange");
   for (const char* part : {"await", "device_mark", "own_workspace"}) unit.prelude().need(part);
   const Unit::Functions parts = unit.complete();
   for (const char* part : {"await", "device_mark", "own_workspace"}) unit.prelude().need(part);

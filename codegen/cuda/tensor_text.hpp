@@ -195,6 +195,15 @@ inline constexpr const char* own_memory = R"c(  static thread_local lt_workspace
   lt_workspace* ws = &memory;
   ws->device = &gpu;)c";
 
+/// Ranks of one machine have a GPU each, where there are several; a program that has chosen one keeps it.
+inline constexpr const char* choose_gpu = R"c(  if (!device->control) {
+    int gpus = 0, chosen = 0;
+    const int own = distributed_gpu_of_rank();
+    if (own > 0 && cudaGetDeviceCount(&gpus) == cudaSuccess && gpus > 1 && cudaGetDevice(&chosen) == cudaSuccess && chosen == 0)
+      lt_gpu(ws, cudaSetDevice(own % gpus));
+  }
+)c";
+
 // In a process that has the driver's functions: runtime/cuda/driver.hpp.
 inline constexpr const char* hosted_failure = R"c(static void (*lt_handler)(const char* message);
 

@@ -50,7 +50,7 @@ cudaError_t cudaMalloc(void**, size_t); cudaError_t cudaFree(void*); cudaError_t
 cudaError_t cudaMemcpy(void*, const void*, size_t, cudaMemcpyKind);
 cudaError_t cudaMemcpyAsync(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t);
 cudaError_t cudaMemset(void*, int, size_t); cudaError_t cudaMemsetAsync(void*, int, size_t, cudaStream_t);
-cudaError_t cudaStreamSynchronize(cudaStream_t); cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaStreamSynchronize(cudaStream_t); cudaError_t cudaStreamQuery(cudaStream_t); cudaError_t cudaDeviceSynchronize(void);
 cudaError_t cudaDeviceSetLimit(cudaLimit, size_t); cudaError_t cudaDeviceGetLimit(size_t*, cudaLimit);
 cudaError_t cudaPeekAtLastError(void); cudaError_t cudaGetLastError(void);
 const char* cudaGetErrorString(cudaError_t);
@@ -169,11 +169,10 @@ class GpuCode final : public LoadedCode {
 
 std::string for_nvrtc(const CudaText& text) { return text.both + text.kernels; }
 
-std::unique_ptr<LoadedCode> host_part(const CudaText& text, const GpuOptions& options) {
+std::unique_ptr<LoadedCode> host_part(const CudaText& text, const GpuOptions& options, std::vector<HostSymbol> symbols) {
   std::string host = headers;
   host.replace(host.find("$MATHEMATICS"), 12, mathematics());
   host += without_includes(text.both) + handles(text.kernels) + text.host;
-  std::vector<HostSymbol> symbols;
   for (const auto& [name, address] : cuda_driver::host_functions()) symbols.push_back({name, address});
   ClangOptions clang;
   clang.opt_level = 1;
@@ -184,14 +183,14 @@ std::unique_ptr<LoadedCode> host_part(const CudaText& text, const GpuOptions& op
 
 }  // namespace
 
-std::unique_ptr<LoadedCode> load_for_gpu(const CudaText& text, const GpuOptions& options) {
+std::unique_ptr<LoadedCode> load_for_gpu(const CudaText& text, const GpuOptions& options, const std::vector<HostSymbol>& externals) {
   const std::string cubin = machine_code(for_nvrtc(text), options);
-  return std::make_unique<GpuCode>(host_part(text, options), cubin);
+  return std::make_unique<GpuCode>(host_part(text, options, externals), cubin);
 }
 
-void check_for_gpu(const CudaText& text, const GpuOptions& options) {
+void check_for_gpu(const CudaText& text, const GpuOptions& options, const std::vector<HostSymbol>& externals) {
   compile_with_nvrtc(for_nvrtc(text), "compute_80", nvrtc_options(options));
-  static_cast<void>(host_part(text, options));
+  static_cast<void>(host_part(text, options, externals));
 }
 
 }  // namespace lantern::codegen

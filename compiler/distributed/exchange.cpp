@@ -149,33 +149,93 @@ Datum first_holder(const Call& call, const Datum& x, const Datum& extremum) {
   return op(Opcode::cast_, call, {here}, static_cast<std::int64_t>(x.type().element()));
 }
 
-Datum all_reduce_by_rule(const Call& call, Reduction reduction, const Datum& x) {
-  const Spec spec{"all_reduce", distributed_all_reduce, reduction};
-  if (!x.type().is_differentiable()) return run(call, spec, none, none, x);
+/// What derivatives are made of: x, the result, and the cotangent or the tangent.
+using Linear3 = std::function<Datum(const Call&, const Datum& x, const Datum& y, const Datum& derivative)>;
+using Again = std::function<Datum(const Call&, const Datum& x)>;
+
+/// An operation that is not linear. `again` does it where derivatives of higher order meet it.
+Datum by_rule(const Call& call, const Spec& spec, const Datum& x, const Linear3& backward, const Linear3& tangent, const Again& again) {
   const auto at = [kernels = call.kernels, loc = call.loc](const Datum& comm) { return Call{kernels, comm, loc}; };
-  const auto slope = [=](const Call& c, const Datum& v, const Datum& y) {
-    return reduction == Reduction::product ? product_of_others(c, v) : first_holder(c, v, y);
-  };
-  const auto times = [](const Call& c, const Datum& p, const Datum& q) { return op(Opcode::mul_, c, {p, q}); };
   const auto rule = std::make_shared<core::ad::Rule>();
   rule->name = spec.name;
-  rule->what = "distributed::all_reduce";
+  rule->what = std::string("distributed::") + spec.name;
   rule->ordered = true;
   rule->primal = [=](const Datums& in) { return Datums{run(at(in[0]), spec, none, none, in[1])}; };
-  rule->backward = [=](const Datums& kept, const Datums& g) {
-    const Call c = at(kept[0]);
-    const Datum s = slope(c, kept[1], kept[2]);
-    return Datums{times(c, s, sum_of_all(c, g[0]))};
-  };
+  rule->backward = [=](const Datums& kept, const Datums& g) { return Datums{backward(at(kept[0]), kept[1], kept[2], g[0])}; };
   rule->tangent = [=](const Datums& in, const Datums& t) -> core::ad::Rule::Split {
     const Call c = at(in[0]);
-    const Datum y = all_reduce_by_rule(c, reduction, in[1]);
-    return {{y}, {sum_of_all(c, times(c, slope(c, in[1], y), t[0]))}};
+    const Datum y = again(c, in[1]);
+    return {{y}, {tangent(c, in[1], y, t[0])}};
   };
   return core::ad::call_with_rule(rule, {call.comm, x}, call.loc)[0];
 }
+Datum times(const Call& call, const Datum& p, const Datum& q) { return op(Opcode::mul_, call, {p, q}); }
+Datum sum_of_parts(const Call& call, const Datum& x) {
+  return exchange(call, {"reduce_scatter", distributed_reduce_scatter, Reduction::sum, Shape::part}, none, none, x);
+}
 
-/// A scan by another reduction than the sum: of what all ranks have, the part that counts.
+Datum all_reduce_by_rule(const Call& call, Reduction reduction, const Datum& x) {
+  const Spec spec{"all_reduce", distributed_all_reduce, reduction};
+  if (!x.type().is_differentiable()) return run(call, spec, none, none, x);
+  const auto slope = [=](const Call& c, const Datum& v, const Datum& y) {
+    return reduction == Reduction::product ? product_of_others(c, v) : first_holder(c, v, y);
+  };
+  return by_rule(
+      call, spec, x,
+      [=](const Call& c, const Datum& v, const Datum& y, const Datum& g) { return times(c, slope(c, v, y), sum_of_all(c, g)); },
+      [=](const Call& c, const Datum& v, const Datum& y, const Datum& t) { return sum_of_all(c, times(c, slope(c, v, y), t)); },
+      [=](const Call& c, const Datum& v) { return all_reduce_by_rule(c, reduction, v); });
+}
+
+/// Part r of x goes to rank r. The derivative is that of all_reduce, of which each rank has one part.
+Datum reduce_scatter_by_rule(const Call& call, const Spec& spec, const Datum& x) {
+  const auto slope = [reduction = spec.reduction](const Call& c, const Datum& v, const Datum& y) {
+    return reduction == Reduction::product ? product_of_others(c, v) : first_holder(c, v, all_gather(c, op(Opcode::stop_gradient_, c, {y})));
+  };
+  return by_rule(
+      call, spec, x,
+      [=](const Call& c, const Datum& v, const Datum& y, const Datum& g) { return times(c, slope(c, v, y), all_gather(c, g)); },
+      [=](const Call& c, const Datum& v, const Datum& y, const Datum& t) { return sum_of_parts(c, times(c, slope(c, v, y), t)); },
+      [=](const Call& c, const Datum& v) { return reduce_scatter_by_rule(c, spec, v); });
+}
+
+/// x as n rows.
+Datum as_rows(const Call& call, const Datum& x, const Datum& n) {
+  Datums sizes = sizes_of(call, x), one = sizes;
+  sizes.insert(sizes.begin(), n);
+  one.insert(one.begin(), integer(1));
+  return core::detail::expand(core::detail::reshape(x, one, call.loc), sizes, call.loc);
+}
+
+/// For each rank, in rows: 1 where it is the one whose element the scan for this rank gives, else 0. A rank that holds more
+/// than all before it is that one until another holds more.
+Datum holders(const Call& call, const Spec& spec, const Datum& given) {
+  const Datum x = op(Opcode::stop_gradient_, call, {given}), me = rank(call);
+  const Datum before = run(call, {"scan", distributed_exclusive_scan, spec.reduction}, none, none, x);
+  const auto all = [&](const Datum& n) { return filled(call, n, sizes_of(call, x)); };
+  const Datum more = spec.reduction == Reduction::max ? op(Opcode::lt_, call, {before, x}) : op(Opcode::lt_, call, {x, before});
+  const Datum mine = op(Opcode::select_, call, {more, all(me), all(none)});
+  const Datum holder = run(call, {"scan", spec.operation, Reduction::max}, none, none, mine);
+  const Datum ranks = all_gather(call, all(me));
+  const Datum here = op(Opcode::eq_, call, {ranks, as_rows(call, holder, size(call))});
+  return op(Opcode::cast_, call, {here}, static_cast<std::int64_t>(x.type().element()));
+}
+
+/// The extremum over ranks up to this one, or before it.
+Datum scan_by_rule(const Call& call, const Spec& spec, const Datum& x) {
+  return by_rule(
+      call, spec, x,
+      [=](const Call& c, const Datum& v, const Datum&, const Datum& g) {
+        return sum_of_parts(c, times(c, holders(c, spec, v), as_rows(c, g, size(c))));
+      },
+      [=](const Call& c, const Datum& v, const Datum&, const Datum& t) {
+        const int axis = 0;
+        return core::detail::sum_along(times(c, holders(c, spec, v), all_gather(c, t)), {{&axis, 1}}, c.loc);
+      },
+      [=](const Call& c, const Datum& v) { return scan_by_rule(c, spec, v); });
+}
+
+/// A scan by the product: of what all ranks have, the part that counts.
 Datum scan_of_gathered(const Call& call, Reduction reduction, bool exclusive, const Datum& x) {
   const Datum all = all_gather(call, x), me = rank(call);
   Datums sizes = sizes_of(call, all);
@@ -186,11 +246,7 @@ Datum scan_of_gathered(const Call& call, Reduction reduction, bool exclusive, co
   const Datum counted = core::detail::concat(parts, 0, call.loc);
   const int axis = 0;
   const core::detail::Over over{{&axis, 1}};
-  return in_shape_of(call,
-                     reduction == Reduction::product
-                         ? core::detail::product(counted, over, call.loc)
-                         : core::detail::extremum_along(counted, over, reduction == Reduction::max, call.loc),
-                     x);
+  return in_shape_of(call, core::detail::product(counted, over, call.loc), x);
 }
 
 }  // namespace
@@ -246,7 +302,11 @@ Datum broadcast(const Call& call, const Datum& x, const Datum& root) {
 Datum scan(const Call& call, Reduction reduction, bool exclusive, const Datum& x) {
   const Spec spec{"scan", exclusive ? distributed_exclusive_scan : distributed_scan, reduction};
   if (reduction == Reduction::sum || !x.type().is_differentiable()) return exchange_alike(call, spec, none, none, x);
-  return on_tensors(call, x, [&](const Datum& t) { return scan_of_gathered(call, reduction, exclusive, t); });
+  require_type(call, spec, x);
+  return on_tensors(call, x, [&](const Datum& t) {
+    return reduction == Reduction::product ? scan_of_gathered(call, reduction, exclusive, t)
+                                           : in_shape_of(call, scan_by_rule(call, spec, t), t);
+  });
 }
 
 Datum send_receive(const Call& call, const Datum& x, const Datum& to, const Datum& from) {
@@ -262,13 +322,15 @@ Datum gathered(const Call& call, const Spec& spec, const Datum& root, const Datu
   return core::detail::reshape(all, {core::dimension_of(all, 0, call.loc)}, call.loc);
 }
 /// Of a vector each part is a number.
-Datum parted(const Call& call, const Spec& spec, const Datum& root, const Datum& x) {
+Datum parted(const Call& call, const Spec& spec, const Datum& root, const Datum& x,
+             const std::function<Datum(const Call&, const Spec&, const Datum&)>& rule = {}) {
+  const auto exchanged = [&](const Datum& t) { return rule ? rule(call, spec, t) : exchange(call, spec, root, none, t); };
   require_type(call, spec, x);
   if (x.type().is_scalar())
     core::raise_at(call.loc, std::string("distributed::") + spec.name + ": expected a part for each rank, got a number");
-  if (x.type().rank() > 1) return exchange(call, spec, root, none, x);
+  if (x.type().rank() > 1) return exchanged(x);
   const Datum columns = core::detail::reshape(x, {core::dimension_of(x, 0, call.loc), integer(1)}, call.loc);
-  return op(Opcode::get_, call, {exchange(call, spec, root, none, columns), integer(0)});
+  return op(Opcode::get_, call, {exchanged(columns), integer(0)});
 }
 }  // namespace
 
@@ -284,12 +346,7 @@ Datum scatter(const Call& call, const Datum& x, const Datum& root) {
 Datum reduce_scatter(const Call& call, Reduction reduction, const Datum& x) {
   const Spec spec{"reduce_scatter", distributed_reduce_scatter, reduction, Shape::part};
   if (reduction == Reduction::sum || !x.type().is_differentiable()) return parted(call, spec, none, x);
-  const Datum all = all_reduce(call, reduction, x), me = rank(call);
-  if (x.type().rank() == 1) return op(Opcode::get_, call, {all, me});
-  Datums sizes = sizes_of(call, all);
-  sizes.erase(sizes.begin());
-  return core::detail::reshape(op(Opcode::slice_, call, {all, me, op(Opcode::add_, call, {me, integer(1)})}), sizes,
-                               call.loc);
+  return parted(call, spec, none, x, reduce_scatter_by_rule);
 }
 Datum all_to_all(const Call& call, const Datum& x) {
   const Spec spec{"all_to_all", distributed_all_to_all};

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "lantern/compiler/staging/external.hpp"
+#include "lantern/runtime/distributed/device.h"
 #include "lantern/runtime/distributed/kernels.h"
 
 namespace lantern::distributed::detail {
@@ -18,7 +19,16 @@ struct Kernels {
   /// The halves of the operations, which the pass overlap makes of them.
   Kernel start_f64, start_f32, wait_f64, wait_f32;
   Kernel end;  ///< of a compiled function, which the pipeline calls
+  std::array<Kernel, 4> on_gpu;  ///< what programs for a GPU call in place of the operations
 };
+
+/// A function that printed text calls, and no graph.
+template <class R, class... P>
+Kernel known_to_text(const char* name, R (*function)(P...)) {
+  ir::Prototype prototype;
+  prototype.name = name;
+  return &core::detail::register_external({std::move(prototype), reinterpret_cast<void (*)()>(function), nullptr}, {});
+}
 
 /// The first parameter is the place of the call.
 template <class R, class... P>
@@ -72,7 +82,11 @@ inline const Kernels& kernels() {
                            known("distributed_start_f32", distributed_start_f32),
                            known("distributed_wait_f64", distributed_wait_f64),
                            known("distributed_wait_f32", distributed_wait_f32),
-                           known("distributed_end", distributed_end)};
+                           known("distributed_end", distributed_end),
+                           {known_to_text("distributed_gpu_enter", distributed_gpu_enter),
+                            known_to_text("distributed_gpu_exchange", distributed_gpu_exchange),
+                            known_to_text("distributed_gpu_wait", distributed_gpu_wait),
+                            known_to_text("distributed_gpu_of_rank", distributed_gpu_of_rank)}};
   return all;
 }
 

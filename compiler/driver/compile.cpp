@@ -12,6 +12,7 @@
 #include "lantern/codegen/cpp/print_cpp.hpp"
 #include "lantern/codegen/cuda/print_cuda.hpp"
 #include "lantern/codegen/toolchain/clang.hpp"
+#include "lantern/codegen/communication.hpp"
 #include "lantern/codegen/toolchain/gpu_host.hpp"
 #include "lantern/runtime/cuda/driver.hpp"
 #include "lantern/codegen/toolchain/tcc.hpp"
@@ -116,8 +117,13 @@ class CompiledCode : public Code {
     text.host += codegen::hosted_entry(*module_, entry_name);
     const codegen::GpuOptions options{options_.strict_math};
     staged_.facts = {ir::has_recursion(*module_), false};
-    if (!cuda_driver::missing().empty()) return codegen::check_for_gpu(text, options);
-    load(codegen::load_for_gpu(text, options));
+    find_externals();
+    if (codegen::queues_exchanges(*module_))
+      for (const char* name : codegen::queue_functions)
+        if (const detail::ExternalFunction* f = detail::find_external(name))
+          externals_.push_back({name, reinterpret_cast<void*>(f->address)});
+    if (!cuda_driver::missing().empty()) return codegen::check_for_gpu(text, options, externals_);
+    load(codegen::load_for_gpu(text, options, externals_));
   }
 
   /// Clang's code of an earlier run, which needs none of what follows: no pass, no text, no first tier.

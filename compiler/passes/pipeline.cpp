@@ -226,7 +226,9 @@ constexpr std::array all_passes{
          false, false, true},
     // last of all that looks at calls: it changes their order in a block, and gives those it splits two names
     Pass{"overlap", "communication starts early and is waited for late, so that it goes on beside computation",
-         plain<overlap>},
+         [](ir::Module& m, const PipelineOptions& options) {
+           if (!options.device) overlap(m);  // of a GPU's stream the host does not wait for
+         }},
 
     // Memory (memory/). Needs the operations in their final order; gives each the memory that it may work in,
     // and tapes and functions as they are printed. Nothing that changes the order of uses may follow.

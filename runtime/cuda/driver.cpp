@@ -40,6 +40,7 @@ struct Driver {
   Status (*stream_create)(void**, unsigned);
   Status (*stream_destroy)(void*);
   Status (*stream_wait)(void*);
+  Status (*stream_query)(void*);
   Status (*event_create)(void**, unsigned);
   Status (*event_record)(void*, void* stream);
   Status (*stream_follow)(void* stream, void* event, unsigned);
@@ -54,7 +55,7 @@ struct Driver {
   Status (*pointer_attribute)(void*, int attribute, Pointer);
   Status (*error_text)(Status, const char**);
   GraphFunctions graphs;  ///< of drivers that have them
-  void* context = nullptr;  ///< the primary one of device 0: for threads that have none
+  void* context = nullptr;  ///< the primary one of device 0, or of this rank of its machine: for threads that have none
   std::string missing;
 };
 
@@ -91,7 +92,7 @@ std::unique_ptr<const Driver> open() {
       find(library, "cuMemFreeHost", d->free_host) && find(library, "cuMemcpy", d->copy) &&
       find(library, "cuMemcpyAsync", d->copy_async) && find(library, "cuMemsetD8_v2", d->fill) &&
       find(library, "cuMemsetD8Async", d->fill_async) && find(library, "cuStreamCreate", d->stream_create) &&
-      find(library, "cuStreamDestroy_v2", d->stream_destroy) && find(library, "cuStreamSynchronize", d->stream_wait) &&
+      find(library, "cuStreamDestroy_v2", d->stream_destroy) && find(library, "cuStreamSynchronize", d->stream_wait) && find(library, "cuStreamQuery", d->stream_query) &&
       find(library, "cuEventCreate", d->event_create) && find(library, "cuEventRecord", d->event_record) &&
       find(library, "cuStreamWaitEvent", d->stream_follow) && find(library, "cuEventDestroy_v2", d->event_destroy) &&
       find(library, "cuCtxSynchronize", d->wait) && find(library, "cuCtxSetLimit", d->set_limit) &&
@@ -116,7 +117,9 @@ std::unique_ptr<const Driver> open() {
   } else if (d->device_count(&count) != 0 || count == 0) {
     d->missing = "NVIDIA's driver finds no GPU";
   } else {
-    Status failed = d->device_get(&device, 0);
+    // Ranks of one machine have a GPU each.
+    const char* const rank = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+    Status failed = d->device_get(&device, rank ? std::atoi(rank) % count : 0);
     if (failed == 0) failed = d->primary_retain(&d->context, device);
     if (failed != 0) d->missing = "the GPU cannot be used: " + words(*d, failed);
   }
@@ -262,6 +265,10 @@ static Status shim_stream_wait(void* stream) {
   end_graph();
   return loaded().stream_wait(stream);
 }
+static Status shim_stream_query(void* stream) {
+  end_graph();
+  return loaded().stream_query(stream);
+}
 static Status shim_wait() {
   end_graph();
   return loaded().wait();
@@ -371,6 +378,7 @@ std::vector<std::pair<const char*, void*>> host_functions() {
           entry("cudaMemset", shim_fill),
           entry("cudaMemsetAsync", shim_fill_async),
           entry("cudaStreamSynchronize", shim_stream_wait),
+          entry("cudaStreamQuery", shim_stream_query),
           entry("cudaDeviceSynchronize", shim_wait),
           entry("cudaDeviceSetLimit", shim_limit),
           entry("cudaDeviceGetLimit", shim_get_limit),

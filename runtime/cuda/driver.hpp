@@ -15,7 +15,8 @@ namespace lantern::cuda_driver {
 /// Empty where programs can run on a GPU here, else why they cannot: no driver, no GPU.
 const std::string& missing();
 
-/// The GPU in use: the one of the calling thread's current context, else device 0. Error where there is none.
+/// The GPU in use: the one of the calling thread's current context, else device 0, or under mpirun the one of this rank's
+/// number on its machine. Error where there is none.
 struct Gpu {
   std::string name;  ///< "NVIDIA H100 80GB HBM3"
   int major = 0, minor = 0;  ///< its compute capability: kernels are compiled for sm_90, say

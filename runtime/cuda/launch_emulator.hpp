@@ -682,6 +682,11 @@ inline cudaError_t cudaGetDevice(int* number) {
   *number = 0;
   return cudaSuccess;
 }
+inline cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+inline cudaError_t cudaSetDevice(int number) { return number == 0 ? cudaSuccess : cudaErrorInvalidValue; }
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   *value = 2;  // few, so that threads take several iterations
   return cudaSuccess;
@@ -748,6 +753,7 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
   ++lantern_emulator::waits;
   return lantern_emulator::last_error;
 }
+inline cudaError_t cudaStreamQuery(cudaStream_t) { return lantern_emulator::last_error; }
 inline cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
 inline cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit) {
   *value = 1024;

@@ -61,12 +61,12 @@ const char* differ(World& world, ProcessGroup& group, const Operation& op) {
   return kept(world.fail(op, head(op) + "the ranks do not agree; this one calls " +
                                  text_of(with_place(group.log.entries[group.log.count % Log::kept]))));
 }
-const char* went_wrong(World& world, ProcessGroup& group, const Operation& op, int code) {
+const char* went_wrong(World& world, ProcessGroup& group, const Operation& op, const std::string& error) {
   if (checks() && world.current().number > 0) {
     send_log(world, group);
     if (const char* const failure = world.look_until(answer_time, [] { return false; })) return failure;
   }
-  return kept(world.fail(op, world.error(op, code)));
+  return kept(world.fail(op, error));
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ const char* compare(World& world, ProcessGroup& group) {
   const Mpi& mpi = world.mpi();
   const char* failure = nullptr;
   if (const int code = mpi.allreduce(words, words + 2, 2, mpi.i64, mpi.op_max, group.side))
-    failure = went_wrong(world, group, op, code);
+    failure = went_wrong(world, group, op, world.error(op, code));
   else if (words[2] != ~words[3])
     failure = differ(world, group, op);
   if (failure == nullptr) {
@@ -91,7 +91,10 @@ const char* compare(World& world, ProcessGroup& group) {
 }
 
 const char* broken(World& world, ProcessGroup& group, const Operation& op, int code) {
-  const char* const failure = went_wrong(world, group, op, code);
+  return broken(world, group, op, world.error(op, code));
+}
+const char* broken(World& world, ProcessGroup& group, const Operation& op, const std::string& error) {
+  const char* const failure = went_wrong(world, group, op, error);
   world.end();
   return failure;
 }

@@ -11,6 +11,7 @@ bool checks();
 /// Ends when all ranks of the group have come here; null if all have called the same operations until now.
 const char* compare(World& world, ProcessGroup& group);
 /// The engine says that an operation went wrong: most often because other ranks did another one.
+[[gnu::cold]] const char* broken(World& world, ProcessGroup& group, const Operation& op, const std::string& error);
 [[gnu::cold]] const char* broken(World& world, ProcessGroup& group, const Operation& op, int code);
 /// A message of `bytes` with this tag came from rank `from` of the group, and is not what `own` receives.
 [[gnu::cold]] const char* other_message(World& world, ProcessGroup& group, int from, int tag,

@@ -4,6 +4,7 @@
 // nothing. What is found wrong before is a text, which is copied to memory that stays before the program's call ends.
 #pragma once
 
+#include <limits>
 #include <string>
 
 #include "agreement.hpp"
@@ -28,6 +29,7 @@ enum : std::int32_t {
   operation_exact_sum,
   operation_barrier,
   operation_split,
+  operation_gpu,
   operation_end,
   operation_rank,
   operation_size,
@@ -36,7 +38,7 @@ enum : std::int32_t {
 inline constexpr const char* operation_names[] = {"all_reduce", "reduce", "broadcast", "gather", "all_gather", "scatter",
                                                   "reduce_scatter", "all_to_all", "scan", "scan", "scan", "scan",
                                                   "send_receive", "all_to_all", "deterministic_sum", "barrier", "split",
-                                                  "end", "rank", "size", "Grid"};
+                                                  "program of a GPU", "end", "rank", "size", "Grid"};
 inline const char* operation_name(std::int64_t operation) { return operation_names[operation]; }
 const char* kind_name(Kind kind);
 bool reduces(std::int64_t operation);
@@ -89,6 +91,51 @@ inline Call call_of(const char* place, std::int64_t number, std::int32_t operati
   if (call.group == nullptr || !call.world->is_ready()) [[unlikely]] prepare(call, number);
   return call;
 }
+
+/// What is wrong with the arguments of an exchange (kernels.h), else null.
+[[gnu::cold]] const char* refused(const Call& call, std::int64_t a, std::int64_t b, std::int64_t n);
+inline const char* wrong_arguments(const Call& call, std::int64_t a, std::int64_t b, std::int64_t n) {
+  const bool pair = call.operation == distributed_send_receive;
+  const std::int64_t size = call.group->size;
+  const auto wrong = [&](std::int64_t rank) { return rank < (pair ? -1 : 0) || rank >= size; };
+  const bool bad = (pair && (wrong(a) || wrong(b))) || (is_rooted(call.operation) && wrong(a)) ||
+                   n * size > std::numeric_limits<int>::max();
+  return bad ? refused(call, a, b, n) : nullptr;
+}
+/// How many parts of n elements an exchange reads and writes on each rank.
+struct Parts {
+  std::size_t read = 1, written = 1;
+};
+inline Parts parts_of(std::int64_t operation, int size) {
+  const auto all = static_cast<std::size_t>(size);
+  const bool both = operation == distributed_all_to_all;
+  return {both || operation == distributed_scatter || operation == distributed_reduce_scatter ? all : 1,
+          both || operation == distributed_gather || operation == distributed_all_gather ? all : 1};
+}
+/// An exchange on memory of the host.
+const char* exchange(Kind kind, const char* place, std::int64_t comm, std::int32_t operation, std::int32_t reduction,
+                     std::int64_t a, std::int64_t b, std::int64_t n, const void* x, void* y);
+/// A message to rank `to` of the group, and one from rank `from`, are noted; -1: none. What this rank then waits for.
+inline Current note_message(const Call& call, const Entry& entry, int to, int from) {
+  ProcessGroup& group = *call.group;
+  const auto rank = [](int r) { return static_cast<std::size_t>(r); };
+  Current current{call.op, &group, 0, {-1, -1}};
+  if (to >= 0) {
+    current.peers[0] = group.world[rank(to)];
+    Messages& all = group.messages;
+    all.last[all.count++ % Messages::kept] = {to, ++all.to[rank(to)], entry};
+  }
+  if (from >= 0) {
+    current.peers[1] = group.world[rank(from)];
+    ++group.messages.from[rank(from)];
+  }
+  return current;
+}
+/// This rank sends to itself without receiving, or the other way around.
+[[gnu::cold]] const char* no_partner(const Call& call, bool sends);
+
+/// The group has been split off: it gets a communicator of NCCL where the others have one. Null, or why not.
+const char* connect_gpus(const Call& call, ProcessGroup& group);
 
 /// Ends the program's call where there is a message.
 void end_with(const char* message);

@@ -39,11 +39,6 @@ int reverse(const Call& call) {
   return code != 0 ? code : mpi.comm_set_errhandler(group.reversed, mpi.errors_return);
 }
 
-[[gnu::cold, gnu::noinline]] const char* no_partner(const Call& call, bool sends) {
-  return call.fail("rank " + std::to_string(call.group->rank) +
-                   (sends ? " sends to itself and does not receive from itself"
-                          : " receives from itself and does not send to itself"));
-}
 
 /// x goes to rank `to`, y comes from rank `from`. Its tag says of what type it is; the sender's log, what it is.
 const char* send_receive(const Call& call, const Entry& entry, int to, int from, const void* x, void* y, std::size_t bytes) {
@@ -54,20 +49,8 @@ const char* send_receive(const Call& call, const Entry& entry, int to, int from,
     return nullptr;
   }
   const Mpi& mpi = call.mpi();
-  const auto rank = [](int r) { return static_cast<std::size_t>(r); };
-  Current current{call.op, &group, 0, {-1, -1}};
-  if (to >= 0) {
-    current.peers[0] = group.world[rank(to)];
-    Messages& all = group.messages;
-    all.last[all.count++ % Messages::kept] = {to, ++all.to[rank(to)], entry};
-  }
-  if (from >= 0) {
-    current.peers[1] = group.world[rank(from)];
-    ++group.messages.from[rank(from)];
-  } else {
-    std::memset(y, 0, bytes);
-  }
-  call.world->begin(current);
+  if (from < 0) std::memset(y, 0, bytes);
+  call.world->begin(note_message(call, entry, to, from));
   const Kind kind = static_cast<Kind>(entry.kind());
   const MpiType type = type_of(mpi, kind);
   const int n = static_cast<int>(entry.n), tag = static_cast<int>(kind);
@@ -144,34 +127,6 @@ int together(const Call& call, const Entry& entry, const void* x, void* y, std::
   return 0;
 }
 
-/// What is wrong with the arguments, else null.
-[[gnu::cold, gnu::noinline]] const char* refused(const Call& call, bool pair, bool rooted, std::int64_t a, std::int64_t b, std::int64_t n) {
-  const std::int64_t size = call.group->size;
-  const std::string ranks = " to " + std::to_string(size - 1) + ", got ";
-  if (rooted && (a < 0 || a >= size)) return call.fail("expected a root from 0" + ranks + std::to_string(a));
-  for (const std::int64_t other : {a, b})
-    if (pair && (other < -1 || other >= size))
-      return call.fail("expected a rank from -1 (none)" + ranks + std::to_string(other));
-  return call.fail("expected fewer than 2^31 elements in one message, got " + std::to_string(n * size));
-}
-
-const char* exchange(Kind kind, const char* place, std::int64_t comm, std::int32_t operation, std::int32_t reduction,
-                     std::int64_t a, std::int64_t b, std::int64_t n, const void* x, void* y) {
-  const Call call = call_of(place, comm, operation);
-  if (call.failure != nullptr) return call.failure;
-  const bool pair = operation == distributed_send_receive, rooted = is_rooted(operation);
-  const std::int64_t size = call.group->size;
-  const auto wrong = [&](std::int64_t rank) { return rank < (pair ? -1 : 0) || rank >= size; };
-  if ((pair && (wrong(a) || wrong(b))) || (rooted && wrong(a)) || n * size > std::numeric_limits<int>::max()) [[unlikely]]
-    return refused(call, pair, rooted, a, b, n);
-  const Entry entry = Entry::of(operation, reduction, static_cast<std::int64_t>(kind), rooted ? a : -1, n, place);
-  const std::size_t bytes = static_cast<std::size_t>(n) * size_of(kind);
-  const int to = static_cast<int>(a), from = static_cast<int>(b);
-  if (call.alone()) return alone(call, entry, to, from, x, y, bytes);
-  if (pair) return send_receive(call, entry, to, from, x, y, bytes);
-  call.begin(entry);
-  return call.end(together(call, entry, x, y, bytes));
-}
 
 /// Adds the call to the log and compares the ranks at once, for what comes from other ranks is used.
 const char* meet(const Call& call) {
@@ -209,6 +164,7 @@ const char* make_group(const Call& call, std::vector<std::int64_t> known, std::i
   if (code != 0) return kept(world.fail(call.op, world.error(call.op, code)));
   mpi.comm_set_errhandler(part.comm, mpi.errors_return);
   mpi.comm_set_errhandler(part.side, mpi.errors_return);
+  if (const char* const failure = connect_gpus(call, part)) return failure;
   result = world.splits()[known] = world.add(std::move(part));
   return nullptr;
 }
@@ -249,6 +205,38 @@ const char* choose(const Call& call, std::int64_t count, std::int64_t* dims) {
 }
 
 }  // namespace
+
+const char* no_partner(const Call& call, bool sends) {
+  return call.fail("rank " + std::to_string(call.group->rank) +
+                   (sends ? " sends to itself and does not receive from itself"
+                          : " receives from itself and does not send to itself"));
+}
+
+const char* refused(const Call& call, std::int64_t a, std::int64_t b, std::int64_t n) {
+  const bool pair = call.operation == distributed_send_receive;
+  const std::int64_t size = call.group->size;
+  const std::string ranks = " to " + std::to_string(size - 1) + ", got ";
+  if (is_rooted(call.operation) && (a < 0 || a >= size)) return call.fail("expected a root from 0" + ranks + std::to_string(a));
+  for (const std::int64_t other : {a, b})
+    if (pair && (other < -1 || other >= size))
+      return call.fail("expected a rank from -1 (none)" + ranks + std::to_string(other));
+  return call.fail("expected fewer than 2^31 elements in one message, got " + std::to_string(n * size));
+}
+
+const char* exchange(Kind kind, const char* place, std::int64_t comm, std::int32_t operation, std::int32_t reduction,
+                     std::int64_t a, std::int64_t b, std::int64_t n, const void* x, void* y) {
+  const Call call = call_of(place, comm, operation);
+  if (call.failure != nullptr) return call.failure;
+  if (const char* const wrong = wrong_arguments(call, a, b, n)) [[unlikely]] return wrong;
+  const std::int64_t root = is_rooted(operation) ? a : -1;
+  const Entry entry = Entry::of(operation, reduction, static_cast<std::int64_t>(kind), root, n, place);
+  const std::size_t bytes = static_cast<std::size_t>(n) * size_of(kind);
+  const int to = static_cast<int>(a), from = static_cast<int>(b);
+  if (call.alone()) return alone(call, entry, to, from, x, y, bytes);
+  if (operation == distributed_send_receive) return send_receive(call, entry, to, from, x, y, bytes);
+  call.begin(entry);
+  return call.end(together(call, entry, x, y, bytes));
+}
 
 }  // namespace lantern::distributed
 

@@ -62,23 +62,16 @@ const char* start(Kind kind, const char* place, std::int64_t comm, std::int32_t 
                   std::int64_t a, std::int64_t n, const void* x, std::int64_t number) {
   const Call call = call_of(place, comm, operation);
   if (call.failure != nullptr) return call.failure;
-  const bool rooted = is_rooted(operation);
-  const std::int64_t ranks = call.group->size;
-  if (rooted && (a < 0 || a >= ranks))
-    return call.fail("expected a root from 0 to " + std::to_string(ranks - 1) + ", got " + std::to_string(a));
-  constexpr std::int64_t most = 0x7fffffff;
-  if (n * ranks > most) return call.fail("expected fewer than 2^31 elements in one message, got " + std::to_string(n * ranks));
-  const Entry entry = Entry::of(operation, reduction, static_cast<std::int64_t>(kind), rooted ? a : -1, n, place);
+  if (const char* const wrong = wrong_arguments(call, a, a, n)) return wrong;
+  const std::int64_t root = is_rooted(operation) ? a : -1;
+  const Entry entry = Entry::of(operation, reduction, static_cast<std::int64_t>(kind), root, n, place);
   auto owned = std::make_unique<Pending>(Pending{call, entry, 0, {}, {}, nullptr});
   Pending& p = *owned;
-  const bool reads_all = operation == distributed_scatter || operation == distributed_reduce_scatter,
-             writes_all = operation == distributed_gather || operation == distributed_all_gather,
-             both = operation == distributed_all_to_all;
+  const Parts parts = parts_of(operation, call.group->size);
   const std::size_t part = static_cast<std::size_t>(n) * size_of(kind);
-  const auto parts = static_cast<std::size_t>(ranks);
   const auto* const from = static_cast<const char*>(x);
-  p.x.assign(from, from + (reads_all || both ? part * parts : part));
-  p.y.resize(writes_all || both ? part * parts : part);  // zeros where this rank gets nothing
+  p.x.assign(from, from + part * parts.read);
+  p.y.resize(part * parts.written);  // zeros where this rank gets nothing
   if (call.alone()) {
     p.y = p.x;
   } else {

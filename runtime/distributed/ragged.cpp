@@ -36,7 +36,7 @@ const char* exchange_counts(const Call& call, std::int64_t ranks, std::int64_t r
 }
 
 /// Numbers of elements, and where each rank's begin.
-struct Parts {
+struct Rows {
   std::vector<int> counts, begins;
   std::int64_t all = 0;
   void assign(int ranks, const std::int64_t* rows, std::int64_t row) {
@@ -58,7 +58,7 @@ const char* exchange_rows(Kind kind, const char* place, std::int64_t comm, std::
   const Call call = call_of(place, comm, operation_ragged);
   if (call.failure != nullptr) return call.failure;
   // In memory that stays: a failure jumps over this frame.
-  static Parts out, in;
+  static Rows out, in;
   out.assign(call.group->size, send, row);
   in.assign(call.group->size, receive, row);
   if (std::max(out.all, in.all) > std::numeric_limits<int>::max()) return too_many(call, std::max(out.all, in.all));

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <utility>
 
 #include "agreement.hpp"
 #include "call.hpp"
@@ -80,9 +81,10 @@ void World::prefer(const char* engine) { preferred = engine; }
 
 std::string World::start() {
   const std::string named = setting("LANTERN_DISTRIBUTED"), engine = named.empty() ? std::string(preferred) : named;
+  engine_ = engine;
   const bool launched = *setting("OMPI_COMM_WORLD_SIZE") != '\0' || *setting("PMIX_RANK") != '\0';
-  if (engine != "" && engine != "single" && engine != "mpi")
-    return "LANTERN_DISTRIBUTED: expected single or mpi, got '" + engine + "'";
+  if (engine != "" && engine != "single" && engine != "mpi" && engine != "nccl")
+    return "LANTERN_DISTRIBUTED: expected single, mpi or nccl, got '" + engine + "'";
   thread_ = &here;
   ready_ = longest_delay() <= 0;
   auto* const all = new ProcessGroup;
@@ -348,22 +350,28 @@ void World::no_longer_waits() {
 }
 
 /// Others may send what belongs to the operation that this rank leaves, to memory that the program uses for something else
-/// then. So a rank leaves when all have failed, or waits for so long that it may not call the engine again.
-void World::settle() {
+/// then; some networks write there without a call of this process. So a rank leaves when all have failed. Where one does
+/// not within some seconds, this process ends at once.
+void World::settle(const std::string& message) {
+  if (when_failed != nullptr) std::exchange(when_failed, nullptr)();
   if (current_.group == nullptr) return;
   const double end = coarse_now() + last_words;
   while (!all_over() && coarse_now() < end) {
     listen();
     std::this_thread::yield();
   }
-  abandoned_ = several_threads_ || !all_over();
+  abandoned_ = several_threads_;
+  if (all_over()) return;
+  std::fprintf(stderr, "rank %d: %s; other ranks compute, and may still send to memory of this one: it ends\n", rank_, message.c_str());
+  std::fflush(nullptr);
+  _exit(1);
 }
 
 std::string World::fail(const Operation& op, const std::string& message) {
   failed_ = true;
   ready_ = false;
   tell(Notice::failed, op, message);
-  settle();
+  settle(message);
   return message;
 }
 
@@ -379,10 +387,13 @@ std::string World::fail(const Operation& op, const Notice& cause) {
   Notice own = cause;
   own.kind = Notice::failed;
   tell_others(own);
-  settle();
-  if (cause.cause < 0) return head(op) + cause.message.data();
-  return head(op) + "rank " + std::to_string(rank_) + " waits for rank " + std::to_string(cause.cause) +
-         ", which has " + (cause.cause_failed != 0 ? "failed: " : "ended") + cause.message.data();
+  std::string message = head(op);
+  if (cause.cause >= 0)
+    message += "rank " + std::to_string(rank_) + " waits for rank " + std::to_string(cause.cause) + ", which has " +
+               (cause.cause_failed != 0 ? "failed: " : "ended");
+  message += cause.message.data();
+  settle(message);
+  return message;
 }
 
 // ---- the end

@@ -27,6 +27,7 @@ struct ProcessGroup {
   MpiComm comm = nullptr;      ///< null where the process is alone
   MpiComm side = nullptr;      ///< the same ranks, for what they tell each other about `comm`
   MpiComm reversed = nullptr;  ///< the same ranks from last to first, once asked for
+  void* nccl = nullptr;        ///< the same ranks' GPUs (gpu.cpp)
   std::uint64_t id = 0;        ///< the same on all its ranks
   int rank = 0, size = 1;
   std::vector<int> world;  ///< the rank of each in the world
@@ -72,6 +73,10 @@ class World {
   static void prefer(const char* engine);
 
   bool alone() const { return mpi_ == nullptr; }
+  /// What was asked for: "", "single", "mpi" or "nccl".
+  const std::string& engine() const { return engine_; }
+  /// Called once, when this rank fails: what it has given to GPUs is to end.
+  void (*when_failed)() = nullptr;
   const Mpi& mpi() const { return *mpi_; }
   int rank() const { return rank_; }
   ProcessGroup* communicator(std::int64_t number) {
@@ -143,7 +148,7 @@ class World {
   std::string waiting_list(const Operation& op) const;
   std::string why_not();
   void no_longer_waits();
-  void settle();
+  void settle(const std::string& message);
   void leave(int status);
   void drain(double seconds);
   static int while_waiting();
@@ -152,9 +157,10 @@ class World {
 
   static World* the_world;
   const Mpi* mpi_ = nullptr;
+  std::string engine_;
   bool own_ = false;        ///< MPI was started here, and is ended here
   bool failed_ = false;     ///< others may be in the middle of what failed: nothing more is begun
-  bool abandoned_ = false;  ///< the engine may still write what belonged to an operation that was left: it is not called again
+  bool abandoned_ = false;  ///< other threads may let the engine write what belonged to an operation that was left: it is not called again
   bool several_threads_ = false;
   int rank_ = 0, size_ = 1;
   double patience_ = 1;

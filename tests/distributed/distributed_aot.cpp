@@ -53,5 +53,5 @@ TEST_CASE("lanternc: one program, alone and on several ranks") {
   }
   const ProcessResult wrong = run_process({LANTERNC, source, "--distributed=tcp", "-o", program});
   CHECK(wrong.status != 0);
-  CHECK(wrong.err.find("--distributed: expected mpi or single, got 'tcp'") != std::string::npos);
+  CHECK(wrong.err.find("--distributed: expected mpi, nccl or single, got 'tcp'") != std::string::npos);
 }

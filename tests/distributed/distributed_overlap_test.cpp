@@ -112,16 +112,21 @@ TEST_CASE("the same numbers with and without overlap") {
   const CompileOptions on{.target = Target::c}, off{.target = Target::c, .disabled_passes = {"overlap"}};
   const auto [a, b] = compile(beside, on)(x, w);
   const auto [c, d] = compile(beside, off)(x, w);
-  CHECK(a == c);
-  CHECK(b == d);
-  CHECK(compile(two_in_flight, on)(x, x) == compile(two_in_flight, off)(x, x));
+  // Open MPI may add in another order where a sum is waited for.
+  const auto same = [](const auto& p, const auto& q) {
+    REQUIRE(p.size() == q.size());
+    for (std::size_t i = 0; i < p.size(); ++i) CHECK(p[i] == Approx(q[i]).epsilon(1e-14));
+  };
+  same(a, c);
+  CHECK(b == Approx(d).epsilon(1e-14));
+  same(compile(two_in_flight, on)(x, x), compile(two_in_flight, off)(x, x));
   const auto [value, g] = compile(gradient<3>, on)(Layers<std::span<const double>>{w, w, w}, x);
   const auto [value_off, g_off] = compile(gradient<3>, off)(Layers<std::span<const double>>{w, w, w}, x);
   const auto [value_one, g_one] = eager(gradient<1>)(Layers<std::span<const double>>{w, w, w}, x);
-  CHECK(value == value_off);
-  CHECK(g.first == g_off.first);
-  CHECK(g.second == g_off.second);
-  CHECK(g.third == g_off.third);
+  CHECK(value == Approx(value_off).epsilon(1e-14));
+  same(g.first, g_off.first);
+  same(g.second, g_off.second);
+  same(g.third, g_off.third);
   CHECK(value == Approx(value_one));
   for (std::size_t i = 0; i < w.size(); ++i) {
     CHECK(g.first[i] == Approx(g_one.first[i]));
@@ -136,6 +141,7 @@ TEST_CASE("the same numbers with and without overlap") {
     });
   };
   const std::vector<float> u{1.0F, 2.0F, static_cast<float>(me)};
-  CHECK(compile(steps, on)(u) == compile(steps, off)(u));
+  const auto with = compile(steps, on)(u), without = compile(steps, off)(u);
+  for (std::size_t i = 0; i < u.size(); ++i) CHECK(with[i] == Approx(without[i]).epsilon(1e-6));
   CHECK(ranks >= 1);
 }

@@ -219,7 +219,7 @@ TEST_CASE("halos: cells of neighbours, with corners and without ends") {
 TEST_CASE("a field in parts: values and gradients of the whole") {
   int64_t grid[2] = {0, 0};
   distributed_dims("", 0, 2, grid);
-  const int64_t m = 12, n = 12, rows = m / grid[0], columns = n / grid[1];
+  const int64_t rows = 12 / grid[0], columns = 12 / grid[1], m = rows * grid[0], n = columns * grid[1];
   const Numbers whole = numbers(static_cast<std::size_t>(m * n), 7);
   const auto own = [&](const Numbers& all) {
     TensorValue<double> u({rows, columns});

@@ -1,5 +1,6 @@
 // Operations between processes: values beside those that one process computes, derivatives beside differences, forward
 // and reverse beside each other, to second order; eager and compiled. Runs alone and under mpirun.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <functional>
@@ -182,7 +183,7 @@ TEST_CASE("gather, all_gather, scatter, reduce_scatter, all_to_all, scan") {
   };
   check_map("scatter", [=](A x) { return vector_of((ld::scatter(rows(x), last))); }, held_by(me, all_n),
             part(held_by(last, all_n)));
-  for (const Reduction how : {Reduction::sum, Reduction::min})
+  for (const Reduction how : {Reduction::sum, Reduction::min, Reduction::product})
     check_map("reduce_scatter", [=](A x) { return vector_of((ld::reduce_scatter(rows(x), how))); }, held_by(me, all_n),
               part(combined(all_n, 0, ranks, how)));
   check_map("all_to_all", [=](A x) { return vector_of((ld::all_to_all(rows(x)))); }, held_by(me, all_n), [&] {
@@ -198,4 +199,9 @@ TEST_CASE("gather, all_gather, scatter, reduce_scatter, all_to_all, scan") {
     check_map("exclusive scan", [=](A x) { return ld::scan(x, how, ld::Scan::exclusive); }, held_by(me, n),
               combined(n, 0, me, how));
   }
+  check_map("scan of minima", [](A x) { return ld::scan(x, Reduction::min); }, held_by(me, n), combined(n, 0, me + 1, Reduction::min));
+  Numbers before = combined(n, 0, me, Reduction::max);  // of no rank: infinite
+  for (double& y : before) y = std::max(y, -9.0);
+  check_map("exclusive scan of maxima", [](A x) { return A(max(ld::scan(x, Reduction::max, ld::Scan::exclusive), -9.0)); },
+            held_by(me, n), before);
 }

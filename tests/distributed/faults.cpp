@@ -1,5 +1,6 @@
 // What goes wrong between processes: distributed_errors_test runs this under mpirun, `faults CASE eager|compiled`, or
 // `faults killed FILE RANK MICROSECONDS`.
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <sys/time.h>
+#include <thread>
 #include <vector>
 
 using namespace lantern;
@@ -87,6 +89,11 @@ int fault(const std::string& what, bool compiled) {
                                                       [] { return Rep<int64_t>(int64_t{7}); },
                                                       [] { return Rep<int64_t>(int64_t{0}); })]); }, x);
   }
+  if (what == "slow") {  // one fails, one computes for long, the others wait
+    if (me == 0) throw std::runtime_error("no more");
+    if (me == last) std::this_thread::sleep_for(std::chrono::seconds(15));
+    run(compiled, all, x);
+  }
   if (what == "leaves" && me != last) run(compiled, all, x);
   if (what == "dies") {
     if (me == last) std::raise(SIGKILL);
@@ -110,7 +117,7 @@ int fault(const std::string& what, bool compiled) {
 int main(int, char** argv) {
   const std::string what = argv[1];
   const bool compiled = std::strcmp(argv[2], "compiled") == 0;
-  if (what == "throws") return fault(what, compiled);
+  if (what == "throws" || what == "slow") return fault(what, compiled);
   try {
     if (what == "killed") work_until_killed(argv[2], std::atoll(argv[3]), std::atoll(argv[4]));
     return fault(what, compiled);

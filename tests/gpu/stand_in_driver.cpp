@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lantern/codegen/toolchain/system_compiler.hpp"
@@ -26,6 +28,7 @@ struct Graph {
 };
 struct Stream {
   std::unique_ptr<Graph> captured;
+  std::deque<std::function<int()>> waiting;  ///< work that is given to it, from the first that is not done
 };
 struct Function {
   int (*launch)(const unsigned*, const unsigned*, std::size_t, void**);
@@ -47,16 +50,49 @@ bool failing = false;
 int capturing = 0, graph_launches = 0;
 constexpr int in_capture = 900;  // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 
-/// Queues, or does at once.
-int queue(void* stream, std::function<int()> operation) {
-  Stream* const s = static_cast<Stream*>(stream);
-  if (!s || !s->captured) return operation();
-  s->captured->operations.push_back(std::move(operation));
+constexpr int not_ready = 600;  // of an operation that waits for another process
+Stream default_stream;
+std::set<void*> streams;
+Stream& stream_of(void* stream) {
+  return reinterpret_cast<std::uintptr_t>(stream) <= 2 ? default_stream : *static_cast<Stream*>(stream);
+}
+
+/// Does what a stream was given, up to what is not ready.
+int progress(Stream& s) {
+  while (!s.waiting.empty()) {
+    const int status = s.waiting.front()();
+    if (status == not_ready) return not_ready;
+    s.waiting.pop_front();
+    if (status != 0) return status;
+  }
   return 0;
+}
+int drain(Stream& s) {
+  int status = progress(s);
+  for (; status == not_ready; status = progress(s)) std::this_thread::yield();
+  return status;
+}
+int drain_all() {
+  int status = drain(default_stream);
+  for (void* s : streams)
+    if (const int one = drain(*static_cast<Stream*>(s)); status == 0) status = one;
+  return status;
+}
+
+/// Captures, or queues and does what can be done.
+int queue(void* stream, std::function<int()> operation) {
+  Stream& s = stream_of(stream);
+  if (s.captured) {
+    s.captured->operations.push_back(std::move(operation));
+    return 0;
+  }
+  int status = progress(s);
+  if (status == 0) status = operation();
+  if (status == not_ready) s.waiting.push_back(std::move(operation));
+  return status == not_ready ? 0 : status;
 }
 
 std::map<char*, int> elsewhere;  ///< memory of other GPUs
-std::set<void*> streams;
 bool known(void* stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2 || streams.contains(stream); }
 int followed = 0;
 
@@ -151,6 +187,7 @@ int cuMemAlloc_v2(Pointer* p, std::size_t bytes) {
   return 0;
 }
 int cuMemFree_v2(Pointer p) {
+  drain_all();
   const std::lock_guard lock(mutex);
   const auto it = memories.find(reinterpret_cast<char*>(p));
   if (it == memories.end()) return 1;
@@ -165,6 +202,11 @@ int cuMemAllocHost_v2(void** p, std::size_t bytes) {
   return 0;
 }
 int cuMemFreeHost(void* p) { return pinned.erase(static_cast<char*>(p)), std::free(p), 0; }
+static bool stays(Pointer p) {
+  const std::lock_guard lock(mutex);
+  const auto at = pinned.upper_bound(reinterpret_cast<char*>(p));
+  return owned(p, 1) || (at != pinned.begin() && reinterpret_cast<char*>(p) < std::prev(at)->first + std::prev(at)->second);
+}
 static int copy_now(Pointer to, Pointer from, std::size_t bytes) {
   const std::lock_guard lock(mutex);
   protect(PROT_READ | PROT_WRITE);
@@ -172,8 +214,15 @@ static int copy_now(Pointer to, Pointer from, std::size_t bytes) {
   protect(PROT_NONE);
   return 0;
 }
-int cuMemcpy(Pointer to, Pointer from, std::size_t bytes) { return capturing ? in_capture : copy_now(to, from, bytes); }
+int cuMemcpy(Pointer to, Pointer from, std::size_t bytes) {
+  if (capturing) return in_capture;
+  const int status = drain_all();
+  return status != 0 ? status : copy_now(to, from, bytes);
+}
 int cuMemcpyAsync(Pointer to, Pointer from, std::size_t bytes, void* stream) {
+  // Memory of the host that is not pinned is read, or written, before the function returns.
+  if (!stream_of(stream).captured && !(stays(to) && stays(from)))
+    if (const int status = drain(stream_of(stream)); status != 0) return status;
   return queue(stream, [=] { return copy_now(to, from, bytes); });
 }
 static int fill_now(Pointer to, unsigned char byte, std::size_t bytes) {
@@ -189,13 +238,14 @@ int cuMemsetD8Async(Pointer to, unsigned char byte, std::size_t bytes, void* str
   return queue(stream, [=] { return fill_now(to, byte, bytes); });
 }
 int cuStreamCreate(void** s, unsigned) { return streams.insert(*s = new Stream), 0; }
-int cuStreamDestroy_v2(void* s) { return streams.erase(s), delete static_cast<Stream*>(s), 0; }
+int cuStreamDestroy_v2(void* s) { return drain(stream_of(s)), streams.erase(s), delete static_cast<Stream*>(s), 0; }
 int cuEventCreate(void** e, unsigned) { return *e = new int, 0; }
 int cuEventDestroy_v2(void* e) { return delete static_cast<int*>(e), 0; }
-int cuEventRecord(void*, void* stream) { return known(stream) ? 0 : 400; }
+int cuEventRecord(void*, void* stream) { return known(stream) ? drain(stream_of(stream)) : 400; }
 int cuStreamWaitEvent(void* stream, void*, unsigned) { return known(stream) ? ++followed, 0 : 400; }
-int cuStreamSynchronize(void*) { return capturing ? in_capture : 0; }
-int cuCtxSynchronize() { return capturing ? in_capture : 0; }
+int cuStreamSynchronize(void* s) { return capturing ? in_capture : drain(stream_of(s)); }
+int cuStreamQuery(void* s) { return capturing ? in_capture : progress(stream_of(s)); }
+int cuCtxSynchronize() { return capturing ? in_capture : drain_all(); }
 int cuStreamBeginCapture_v2(void* s, int) {
   if (s == nullptr) return in_capture;
   static_cast<Stream*>(s)->captured = std::make_unique<Graph>();
@@ -211,10 +261,10 @@ int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long lo
   *executable = new Graph(*static_cast<Graph*>(graph));
   return 0;
 }
-int cuGraphLaunch(void* executable, void*) {
+int cuGraphLaunch(void* executable, void* stream) {
   ++graph_launches;
   for (const auto& operation : static_cast<Graph*>(executable)->operations)
-    if (const int status = operation(); status != 0) return status;
+    if (const int status = queue(stream, operation); status != 0) return status;
   return 0;
 }
 int cuGraphDestroy(void* graph) { return delete static_cast<Graph*>(graph), 0; }
@@ -265,8 +315,8 @@ int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
   };
   const Function function = *static_cast<Function*>(f);
   const unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
-  const Stream* const s = static_cast<Stream*>(stream);
-  if (!s || !s->captured) return run([&] { return function.launch(grid, block, shared, arguments); });
+  const Stream& s = stream_of(stream);
+  if (!s.captured && s.waiting.empty()) return run([&] { return function.launch(grid, block, shared, arguments); });
   void* const held = function.hold(grid, block, shared, arguments);
   return queue(stream, [=] { return run([=] { return function.launch_held(held); }); });
 }

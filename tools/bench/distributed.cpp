@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 
 #include "bench.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
+#include "lantern/runtime/distributed/log_gp.hpp"
 #include "options.hpp"
 #include "plot.hpp"
 #include "report.hpp"
@@ -48,13 +50,13 @@ Measurement on_ranks(int ranks, bool quick) {
           number("strong_gradient"), number("weak"), number("weak_gradient")};
 }
 
-/// LogGP (Alexandrov, Ionescu, Schauser and Scheiman 1995) with latency and overhead as one number: a message of b bytes
-/// takes l + g b. A step exchanges halos of both sides along each dimension of the grid, and computes the cells of a rank.
+/// A step exchanges halos of both sides along each dimension of the grid, and computes the cells of a rank.
 struct Model {
-  double latency, seconds_a_byte, a_cell;
+  distributed::LogGp network;
+  double a_cell;
   double messages(double ranks, double edge) const {
     const double exchanges = ranks == 1 ? 0 : ranks < 4 ? 2 : 4;
-    return exchanges * (latency + seconds_a_byte * 8 * edge);
+    return exchanges * network.message(8 * edge);
   }
   double strong(double ranks, double side) const {
     return a_cell * side * side / ranks + messages(ranks, side / std::sqrt(ranks));
@@ -77,6 +79,14 @@ void peers(const std::string& python, bool quick) {
       {python, folder + "distributed_torch.py", "--rounds", quick ? "3" : "11"});
 }
 
+/// "AMD EPYC 7742": what Linux calls the processor.
+std::string processor() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "an unknown processor";
+}
+
 std::string beside(double seconds) { return seconds > 0 ? fmt::format("{:.4f}", 1e3 * seconds) : ""; }
 
 }  // namespace
@@ -89,16 +99,18 @@ int bench_distributed(int argc, char** argv) {
   if (!options) return status;
   if (!codegen::find_program("mpirun")) return fmt::print("bench distributed: there is no mpirun here, nothing is measured\n"), 0;
   std::vector<Measurement> measured;
+  fmt::print("machine: {}, {} cores\n", processor(), std::thread::hardware_concurrency());
+  std::fflush(stdout);
   if (!options->python.empty()) peers(options->python, options->quick);
   for (const int ranks : {1, 2, 4, 8}) measured.push_back(on_ranks(ranks, options->quick));
   const double side = measured[0].side;
-  const Model model{measured[1].latency, measured[1].seconds_a_byte, measured[0].strong / (side * side)};
+  const Model model{{measured[1].latency, measured[1].seconds_a_byte}, measured[0].strong / (side * side)};
 
   const unsigned processors = std::thread::hardware_concurrency();
   fmt::print("{} processors; more ranks than that share them, and a step there takes as long as the operating system lets it\n",
              processors);
   fmt::print("model, of the messages of 2 ranks and the cells of 1: {:.2f} us a message, {:.2f} GB/s, {:.3f} ns a cell and step\n",
-             1e6 * model.latency, model.seconds_a_byte > 0 ? 1e-9 / model.seconds_a_byte : 0.0, 1e9 * model.a_cell);
+             1e6 * model.network.latency, model.network.seconds_a_byte > 0 ? 1e-9 / model.network.seconds_a_byte : 0.0, 1e9 * model.a_cell);
   fmt::print("strong: {0} x {0} cells in all; weak: {0} x {0} on each rank; ms a step of the objective\n", side);
   fmt::print("  ranks  strong: model, measured, speed-up, messages   weak: model, measured, efficiency\n");
   Series strong{"strong, model", {}}, weak{"weak, model", {}}, strong_seen{"strong, measured", {}}, weak_seen{"weak, measured", {}};

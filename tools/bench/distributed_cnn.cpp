@@ -13,25 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "../../samples/cnn_model.hpp"
 #include "lantern/runtime/distributed/mpi.hpp"
 
 namespace lantern::bench {
 namespace {
 
 namespace ld = lantern::distributed;
-
-template <class S>
-struct Cnn {
-  nn::Conv<S> first, second;
-  nn::Linear<S> hidden, output;
-
-  auto operator()(const auto& images) const {
-    const auto small = max_pool(relu(first(images)), 2);
-    const auto smaller = max_pool(relu(second(small)), 2);
-    const auto features = reshape(smaller, smaller.dim(0), smaller.dim(1) * smaller.dim(2) * smaller.dim(3));
-    return output(relu(hidden(features)));
-  }
-};
 
 using Model = Cnn<Rep<float>>;
 using State = nn::AdamState<Model>;
@@ -85,9 +73,7 @@ CnnSteps cnn_steps(int batch, int rounds) {
   const ld::Mpi* const mpi = ranks > 1 ? ld::load_mpi(why) : nullptr;
   const Pictures all(batch, 1), own(batch / ranks, 2 + static_cast<unsigned>(me));
   nn::Generator rng(1);
-  Cnn<float> model{nn::Conv<float>::init(1, 16, {5, 5}, rng), nn::Conv<float>::init(16, 32, {5, 5}, rng),
-                   nn::Linear<float>::init(512, 128, rng), nn::Linear<float>::init(128, 10, rng)},
-      same = model;
+  Cnn<float> model = Cnn<float>::init(1, 28, 28, rng), same = model;
   nn::AdamState<Cnn<float>> state = nn::adam_state(model), same_state = state;
   auto alone = nn::in_place(compile(step_on_one, {.target = Target::cpp}));
   auto together = nn::in_place(compile(step_on_all, {.target = Target::cpp}));

@@ -7,10 +7,12 @@
 #include <set>
 
 #include "lantern/codegen/arena.hpp"
+#include "lantern/codegen/communication.hpp"
 #include "lantern/codegen/kernels.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/op.hpp"
+#include "message_times.hpp"
 
 namespace lantern::tool {
 
@@ -131,7 +133,7 @@ class Explanation {
     const auto has = [&](std::string_view name) {
       return std::ranges::any_of(progress_.passes, [&](const auto& pass) { return pass.first == name; });
     };
-    if (has("device_scalars")) kernels();
+    if (runs_on_gpu()) kernels();
     if (has("threads") || !has("vectorise")) what_loops_do("parallel", in_order, "iterations", "no loop");
     if (has("vectorise")) what_loops_do("vectorise", no_lanes, "vectors", "no loop to run in lanes");
     if (has("threads")) what_loops_do("threads", no_fork, "threads", "no loop to share out");
@@ -196,6 +198,8 @@ class Explanation {
         text = "product: cuBLAS where it is a product of matrices, else a kernel with tiles";
       } else if (op->is(Opcode::argmax_)) {
         text = "total: one block finds the place";
+      } else if (chosen.on_host(op) && op->is(Opcode::external_)) {
+        text = "host: a function of the host, on copies; waits for the GPU";
       } else if (chosen.on_host(op)) {
         text = "host: one element after the other, on copies; waits for the GPU";
       }
@@ -228,6 +232,9 @@ class Explanation {
     constexpr const char* names[] = {"all_reduce", "reduce", "broadcast", "gather", "all_gather", "scatter", "reduce_scatter",
                                      "all_to_all", "scan", "scan", "scan", "scan", "send_receive"};
     bool first = true;
+    std::vector<Message> messages;
+    std::optional<codegen::Kernels> kernels;
+    if (runs_on_gpu()) kernels.emplace(module_);
     for (const Op* op : ops_) {
       if (!op->is(Opcode::external_)) continue;
       const std::string_view text = op->text;
@@ -241,17 +248,63 @@ class Explanation {
       Size size;
       size.add(sent);
       std::string times;
-      std::int64_t count = 1;
-      for (const Op* loop = loop_around(op); loop != nullptr; loop = loop_around(loop)) {
-        const auto n = iterations(loop);
-        if (!n) times = "in each iteration of a loop; ";
-        count *= n.value_or(1);
-      }
-      if (times.empty() && count > 1) times = std::to_string(count) + " times; ";
+      const Times done = times_done(op);
+      if (!done.known) times = "in each iteration of a loop; ";
+      if (done.known && done.count > 1) times = std::to_string(static_cast<std::int64_t>(done.count)) + " times; ";
       const std::string name = ragged ? "all_to_all, ragged" : exact ? "deterministic sum" : known ? names[operation->integer] : "an operation";
-      item(place(op->loc) + ": " + name + " of " + size.str() + " from each rank; " + times +
-           (half ? "goes on beside computation" : "the program waits for it"));
+      std::string way = half ? "goes on beside computation" : "the program waits for it";
+      if (kernels) way = codegen::is_queued(*op) && !inside_host_part(*kernels, op) ? "in the GPU's stream, by NCCL" : "through the host by MPI; waits for the GPU";
+      item(place(op->loc) + ": " + name + " of " + size.str() + " from each rank; " + times + way);
+      const std::int64_t which = ragged ? 7 : exact ? 0 : known ? operation->integer : 0;
+      messages.push_back({name + " at " + place(op->loc), which, estimated_bytes(sent, which), done.count});
     }
+    if (messages.empty()) return;
+    heading("time of communication");
+    for (const std::string& l : shares_of_time(messages, arithmetic())) item(l);
+  }
+
+  /// Whether the pipeline was that of a GPU.
+  bool runs_on_gpu() const {
+    return std::ranges::any_of(progress_.passes, [](const auto& pass) { return pass.first == "device_scalars"; });
+  }
+  static bool inside_host_part(const codegen::Kernels& kernels, const Op* op) {
+    for (const Op* at = op; at != nullptr; at = at->parent->parent)
+      if (kernels.on_host(at)) return true;
+    return kernels.host_function(op->parent->function);
+  }
+
+  struct Times {
+    double count = 1;
+    bool known = true;
+  };
+  /// How often an operation is done in a call of its function.
+  static Times times_done(const Op* op) {
+    Times t;
+    for (const Op* loop = loop_around(op); loop != nullptr; loop = loop_around(loop)) {
+      const auto n = iterations(loop);
+      t.known &= n.has_value();
+      t.count *= n ? static_cast<double>(*n) : unknown_count;
+    }
+    return t;
+  }
+  /// Of a part for one rank: tensors whose size is not known hold so many elements.
+  static double estimated_bytes(const ir::Type& sent, std::int64_t which) {
+    const bool parts = sent.is_tensor() && (which == 5 || which == 6 || which == 7);  // along its first dimension
+    double n = 1;
+    bool unknown = false;
+    for (std::size_t d = parts ? 1 : 0; sent.is_tensor() && d < sent.dims().size(); ++d) {
+      unknown |= sent.dims()[d] == ir::dynamic;
+      if (sent.dims()[d] != ir::dynamic) n *= static_cast<double>(sent.dims()[d]);
+    }
+    return n * (unknown ? unknown_count : 1) * static_cast<double>(bytes_of(ir::Type(sent.element())).value_or(8));
+  }
+  /// How many operations on numbers and vectors a call does, as far as loops say so.
+  double arithmetic() const {
+    double all = 0;
+    for (const Op* op : ops_)
+      if (ir::info(op->code).elementwise && !op->results.empty() && !op->result()->type.is_tensor() && !op->result()->type.is_integer())
+        all += times_done(op).count;
+    return all;
   }
 
   /// How each TREE over a batch runs.

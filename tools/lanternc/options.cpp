@@ -147,7 +147,8 @@ void describe(CLI::App& app, Given& given) {
   word("--lanes", given.lanes, "vectors of N f64: 2, 4 or 8; default what the processor's registers hold", "N");
   word("--distributed", given.distributed,
        "the engine between processes that the program starts with: mpi, also where another launcher than\n"
-       "mpirun starts it, or single; default what it finds when it runs, or what LANTERN_DISTRIBUTED says",
+       "mpirun starts it; nccl, the same with NCCL between GPUs; or single; default what it finds when it\n"
+       "runs, or what LANTERN_DISTRIBUTED says",
        "ENGINE");
   app.add_flag("--strict-math", o.strict_math,
                "round each operation by itself, keep subnormal numbers, and take\n"
@@ -368,8 +369,8 @@ Options checked(Given given, const Words& after_dashes) {
   static const std::regex architecture("(sm|compute)_[1-9][0-9]+[a-z]?");
   if (!std::regex_match(o.arch, architecture))
     throw Error("--arch: expected sm_75, sm_90, compute_80 or such, got '" + o.arch + "'");
-  if (!given.distributed.empty() && given.distributed != "mpi" && given.distributed != "single")
-    throw Error("--distributed: expected mpi or single, got '" + given.distributed + "'");
+  if (!given.distributed.empty() && given.distributed != "mpi" && given.distributed != "nccl" && given.distributed != "single")
+    throw Error("--distributed: expected mpi, nccl or single, got '" + given.distributed + "'");
   check_combination(o);
   check_passes(o);
   pass_objects_to_linker(o);
@@ -378,6 +379,8 @@ Options checked(Given given, const Words& after_dashes) {
   if (!given.standard.empty()) o.compile_flags.push_back("-std=" + given.standard);
   for (const std::string& s : given.include) o.compile_flags.push_back("-I" + s);
   for (const std::string& s : given.define) o.compile_flags.push_back("-D" + s);
+  if (given.distributed == "nccl" && !o.cuda)
+    throw Error("--distributed=nccl goes with --target=cuda: NCCL works on the memory of GPUs; use --distributed=mpi");
   if (!given.distributed.empty())
     o.compile_flags.push_back("-DLANTERN_DISTRIBUTED_ENGINE=\"" + given.distributed + "\"");
   for (const std::string& s : given.undefine) o.compile_flags.push_back("-U" + s);

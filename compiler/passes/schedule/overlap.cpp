@@ -14,17 +14,12 @@ namespace lantern::passes {
 
 namespace {
 
-/// The last operation of runtime/distributed/kernels.h in which all ranks take part, but for scans: all_to_all.
-constexpr std::int64_t last_of_all = 7;
-
-/// "f64" of a call that has halves, else nothing. Its operands: communicator, operation, reduction, a, b, n, x, y.
+/// "f64" of a call that has halves, else nothing.
 std::string_view halves_of(const Op& op) {
-  constexpr std::string_view name = "void distributed_exchange_";
-  if (!ir::is_ordered_call(op) || !op.text || !std::string_view(op.text).starts_with(name)) return {};
-  const std::string_view type = std::string_view(op.text).substr(name.size(), 3);
-  const Op* const operation = constant(op.operands[1]);
-  if ((type != "f64" && type != "f32") || !operation || operation->integer > last_of_all) return {};
-  return type;
+  const std::int64_t operation = ir::exchange_of(op);
+  if (operation < 0 || operation > ir::last_exchange_of_all) return {};
+  const std::string_view type = std::string_view(op.text).substr(std::string_view("void distributed_exchange_").size(), 3);
+  return type == "f64" || type == "f32" ? type : std::string_view{};
 }
 
 /// What an operation and its blocks do that has an order.
@@ -130,6 +125,11 @@ class Blocks {
     return !op.blocks.empty() || op.is(Opcode::call_) || op.is(Opcode::external_) || ir::is_einsum(op.code);
   }
 
+  /// Whether ranks compare there what they have called: all that was started is waited for before.
+  static bool ends(const Op& op) {
+    return op.is(Opcode::external_) && op.text && std::string_view(op.text).starts_with("int64_t distributed_end");
+  }
+
   void split(Block& block, Op* op) {
     const auto here = std::ranges::find(block.ops, op);
     auto use = here + 1;
@@ -139,7 +139,7 @@ class Blocks {
       each_used(other, [&](const Value* v) { any |= v == op->result(); });
       return any;
     };
-    for (; use != block.ops.end() && !(*use)->is(Opcode::yield_) && !uses_it(*use); ++use) between |= works(**use);
+    for (; use != block.ops.end() && !(*use)->is(Opcode::yield_) && !ends(**use) && !uses_it(*use); ++use) between |= works(**use);
     if (!between) return;
     const std::string type(halves_of(*op));
     const std::string element = type == "f64" ? "double" : "float";
