@@ -41,7 +41,8 @@ void StatementPrinter::cell(const Op& op) {
     case Opcode::ref_new_: {
       const Value *result = op.result(), *primal = op.operands[0];
       const ir::Type& type = result->type.content();
-      std::string initial = zero(type);
+      const std::string minus_zero = op.integer != 0 ? float_literal(-0.0, type.element()).text : "";  // in direct/flow.hpp
+      std::string initial = minus_zero.empty() ? zero(type) : minus_zero;
       if (type.is_tensor()) {
         initial = unit_.prelude().tensor_function("zeros", type.element(), type.rank()) + "(" + ws() +
                   (type.rank() ? ", " : "") + sizes(primal) + ")";
@@ -50,6 +51,8 @@ void StatementPrinter::cell(const Op& op) {
       }
       const std::string name = fresh_name(result);
       line(unit_.declaration(type, name) + " = " + initial + ";");
+      if (type.is_tensor() && !minus_zero.empty())
+        line(filling(type.element()) + name + ".data, " + elements(primal) + ", " + minus_zero + ");");
       return bind(result, name);
     }
     case Opcode::ref_get_: {

@@ -253,3 +253,19 @@ TEST_CASE("the check is an operation of the graph, which passes see") {
   CHECK_THAT(with, Contains("finite[mul] %"));
   CHECK_THAT(compile(f, {.target = Target::c, .check = Check::none}).source("ir"), !Contains("finite"));
 }
+
+// An adjoint of an array that a loop changes and reads begins as -0, which a reciprocal tells from 0.
+TEST_CASE("what tells nothing from 0 is no infinite value") {
+  using V = Rep<Array<double>>;
+  const auto f = [](V a) {
+    const V b = FOR(1, a.size(), a, [&](auto i, V s) {
+      return s.set(i, IF(s[i - 1] > 0.0, [&] { return 2.0 * s[i - 1]; }, [&] { return sqrt(s[i]); }));
+    });
+    return b[1] + b[0];
+  };
+  for (const Target target : {Target::c, Target::cpp})
+    for (const int opt : {0, 3}) {
+      const auto g = compile(grad(f), {.target = target, .opt = opt, .check = Check::nan});
+      CHECK(g(std::vector<double>{1, 4, 9}) == std::vector<double>{3, 0, 0});
+    }
+}

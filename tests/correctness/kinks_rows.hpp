@@ -366,6 +366,44 @@ inline std::vector<Row> rows_of_arrays() {
     });
     return max(twice(sqrt(a[0]), 1), a[1]);
   }, {0, 4});
+  // Arrays of which a loop changes elements that it also reads.
+  add("39t", [](V a) {
+    return FOR(1, a.size(), sqrt(a), [&](auto i, V s) { return s.set(i, s[i] + 0.5 * s[i - 1]); })[1];
+  }, {1, 4, 0}, true);
+  add("39u", [](V a) {
+    return FOR(0, a.size() - 1, sqrt(a), [&](auto i, V s) {
+      const D t = s[i];
+      return s.set(i, s[i + 1]).set(i + 1, t);
+    })[0];
+  }, {0, 4, 0}, true);
+  add("39v", [](V a) {
+    return FOR(0, 2, log(a), [&](auto, V s) {
+      return FOR(1, a.size(), s, [&](auto j, V t) { return t.set(j, t[j] * t[j - 1]); });
+    })[1];
+  }, {2, 3, 0}, true);
+  add("39w", [](V a) {
+    const V b = FOR(1, a.size(), a, [&](auto i, V s) {
+      return s.set(i, IF(s[i - 1] > 0.0, [&] { return 2.0 * s[i - 1]; }, [&] { return sqrt(s[i]); }));
+    });
+    return b[1] + b[2];
+  }, {1, 0, 0}, true);
+  add("39x", [](V a) {
+    return FOR(1, a.size(), sqrt(a), [&](auto i, V s) { return s.set(i, -(s[i] * s[i]) + 0.0 * s[i - 1]); })[2];
+  }, {0, 0, 0});
+  // Results of recursive functions that are dropped.
+  add("39y", [](V a) {
+    const auto roots = FUN<double(double, std::int64_t)>("dropped", [](auto self, D x, I n) {
+      return IF(n <= 0, [&] { return sqrt(x); }, [&] { self(x, n - 1); return 3.0 * x; });
+    });
+    return roots(a[0], I(std::int64_t{2})) + a[1];
+  }, {0, 4});
+  add("39z", [](V a) {
+    const auto keeps = FUN<Array<double>(Array<double>, double, std::int64_t)>("keeps", [](auto self, V s, D x, I n) {
+      return IF(n == 0, [&] { return s.set(0, sqrt(x)); }, [&] { return self(s.set(1, 2.0 * x), x, n - 1); });
+    });
+    const V b = keeps(a, a[0], I(std::int64_t{2}));
+    return IF(a[1] > 0.0, [&] { return b[1] + a[1] * a[1]; }, [&] { return b[0]; });
+  }, {0, 4}, true);
   add("36c", [](V a) { const D n = norm(a); return n * n; }, {0, 0}, true);
   return r;
 }

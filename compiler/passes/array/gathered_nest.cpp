@@ -12,8 +12,6 @@ namespace {
 /// Both conditions, of which there may be none.
 Value* both(ir::Builder& b, Value* x, Value* y) { return x && y ? b.emit(Opcode::land_, {x, y}) : x ? x : y; }
 
-Value* zero_of(ir::Builder& b, const Value* t) { return b.number(0.0, ir::Type(t->type.element())); }
-
 /// What one side makes of a tensor where a condition holds, or there is none; else the other.
 template <class One, class Other>
 Value* either(ir::Builder& b, Value* condition, Value* t, const One& one, const Other& other) {
@@ -307,7 +305,7 @@ Value* GatheredNest::sum(ir::Builder& b, const Offset& base, const Adds& adds, s
     }
     if (!part) continue;
     ir::Builder& in = at.builder();
-    if (group.condition) part = in.emit(Opcode::select_, {group.condition, part, in.number(0.0, part->type)});
+    if (group.condition) part = in.emit(Opcode::select_, {group.condition, part, in.number(-0.0, part->type)});
     total = total ? in.emit(Opcode::add_, {total, part}) : part;
   }
   return total;

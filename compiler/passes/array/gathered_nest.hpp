@@ -32,6 +32,7 @@ struct Start {
   Value* old = nullptr;
   bool in_place = false;    ///< `old` is the tensor that is written: elements that are not reached stay
   std::vector<Span> zeros;  ///< level by level, the elements that are zero at the start; none: all
+  double zero = 0.0;        ///< which zero that is, 0 or -0
 };
 
 /// Appends loops in which every element takes what the iterations around it add to it:
@@ -100,6 +101,10 @@ class GatheredNest {
   std::size_t last() const { return nest_.depth() - 1; }
   Span written_elements(std::size_t level) const;
   bool whole() const { return start_ && !start_->in_place; }
+  /// What an element begins with.
+  Value* zero_of(ir::Builder& b, const Value* t) const {
+    return b.number(start_ ? start_->zero : 0.0, ir::Type(t->type.element()));
+  }
 
   ir::Module& module_;
   const Nest& nest_;

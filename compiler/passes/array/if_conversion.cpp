@@ -91,7 +91,7 @@ class Conversion {
         for (std::size_t d = 1; d + 1 < sum->operands.size(); ++d)
           operands.push_back(outside(b, sum->operands[d], side, names));
         Value* const v = outside(b, sum->operands.back(), side, names);
-        Value* const zero = b.number(0, v->type);
+        Value* const zero = b.number(-0.0, v->type);  // a sum with it is what it was, -0 too
         operands.push_back(b.emit(Opcode::select_, {condition, side == 0 ? v : zero, side == 0 ? zero : v}));
         now = b.emit(Opcode::add_at_, operands);
       }

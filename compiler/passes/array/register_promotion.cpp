@@ -239,7 +239,7 @@ class SumPromotion {
     b.loc = updates.front()->loc;
     Value* sum = nullptr;
     Value* const has_iterations = in_range ? nullptr : first_condition(b);
-    loop_->operands.push_back(b.number(0, element));
+    loop_->operands.push_back(b.number(-0.0, element));
     for (Block* block : loop_->blocks) sum = module_.add_param(block, element);
     around->ops.push_back(loop_);
     Value* const total = module_.add_result(loop_, element);

@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/array/scatter_to_gather.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_set>
 
 #include "lantern/compiler/passes/array/scatters.hpp"
@@ -176,13 +177,14 @@ class Gathering {
     if (const auto z = zeros_made_by(t); z && z->loop->parent == around_ && only_use(t) == loop_) {
       if (const auto seen = seen_by(scatter_, *z)) {
         zeros_ = z;
-        start_ = Start{z->of(), true, *seen};
+        start_ = Start{z->of(), true, *seen, 0.0};
       }
       return;
     }
     const auto fill = filled(t);
     if (!fill || !fill->zero || find_sum()) return;
-    if (scatter_.dimensions()) start_ = Start{};
+    const bool minus = !fill->zeros && std::signbit(fill->fill->operands[0]->def->number);
+    if (scatter_.dimensions()) start_ = Start{nullptr, false, {}, minus ? -0.0 : 0.0};
   }
 
   /// The sum of what is added to, and of another tensor, where nothing uses either alone; else null.
@@ -246,7 +248,7 @@ class Gathering {
     bool reads = false;
     ir::walk(loop_->blocks[1],
              [&](const Op* op) { reads |= std::ranges::find(op->operands, z->of()) != op->operands.end(); });
-    start_ = Start{z->of(), !reads, *seen};
+    start_ = Start{z->of(), !reads, *seen, 0.0};
     return true;
   }
 

@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/array/scatters.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <unordered_set>
 
@@ -368,7 +369,7 @@ std::optional<Scatter> scatter_of(const Nest& nest, const Uses& uses, std::size_
 
 bool sets_zero(const Op& update) {
   const Op* const x = constant(update.operands.back());
-  return update.is(Opcode::set_) && x && x->number == 0 && x->integer == 0;
+  return update.is(Opcode::set_) && x && x->number == 0 && !std::signbit(x->number) && x->integer == 0;
 }
 
 bool distribute_scatters(ir::Module& module, Op* loop, const Uses& all) {

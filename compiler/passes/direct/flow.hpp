@@ -7,19 +7,25 @@
 //   never    what would be made of it is added nowhere: these additions go
 //   always   nothing is done
 //   where a condition holds, which the block sees: products with it are kept by a select of that condition
-//   now and then   the same, with a number beside the cell that counts the additions: a cell, too, which goes
-//            where the cell goes, through loops and calls. Beside an array there is a number for each element, where
-//            products with its adjoint may have infinite factors (poles.hpp) and no loop reads elements that it changes
+//   now and then   the cell is marked: it begins as -0, to which the sum with any x is x. What is added to it is not -0 (x + 0 is
+//            not), so it is -0 exactly where nothing has been added: products are kept by a select of that. An array is
+//            marked, by elements, where products with its adjoint may have infinite factors (poles.hpp)
 //
-// Zeros that are numbers, as those of a factor 0, stay what they are. Sums of products (matrices) take zeros as numbers.
+// The attribute of the ref_new of a marked cell is 1, and that of a reciprocal that tells -0 from 0: it may be infinite. Zeros that are numbers, as those of a factor 0, stay what they are, +0.
+// Sums of products (matrices) take zeros as numbers. Signed zeros: IEEE 754-2019, 6.3.
 #pragma once
+
+#include <unordered_set>
 
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::passes {
 
+/// Cells that begin as -0, made by ref_new or parameters.
+using MarkedCells = std::unordered_set<const ir::Value*>;
+
 /// Of a derivative unit in continuation-passing style, and of the functions that it calls in this style. Does
 /// nothing to others.
-void guard_zeros(ir::Function& unit);
+MarkedCells guard_zeros(ir::Function& unit);
 
 }  // namespace lantern::passes

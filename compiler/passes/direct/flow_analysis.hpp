@@ -3,102 +3,18 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "lantern/compiler/passes/direct/continuation_classes.hpp"
+#include "lantern/compiler/passes/direct/flow_terms.hpp"
 #include "lantern/compiler/passes/direct/poles.hpp"
 #include "lantern/ir/clone.hpp"
 #include "lantern/ir/external.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::passes::flow {
-
-using ir::Block;
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
-
-/// Whether something is added to a cell. open: not known yet; entered: unless a loop ends before.
-enum class Flow : std::uint8_t { open, never, always, entered, sometimes };
-
-/// What is known of two answers of which both have been given.
-inline Flow joined(Flow a, Flow b) {
-  if (a == Flow::open || a == b) return b;
-  if (b == Flow::open) return a;
-  return (a == Flow::always && b == Flow::entered) || (a == Flow::entered && b == Flow::always) ? Flow::entered
-                                                                                          : Flow::sometimes;
-}
-/// Of a part that runs unless a loop ends before.
-inline Flow unless_ended(Flow iteration) { return iteration == Flow::always ? Flow::entered : iteration; }
-inline bool conditional(Flow f) { return f == Flow::entered || f == Flow::sometimes; }
-
-inline bool is_cell(const Value* v) { return v->type.is_ref(); }
-inline bool adds(const Op& op) { return op.is(Opcode::ref_add_) || op.is(Opcode::ref_acc_); }
-
-/// A tensor or number all of whose elements are the constant 0.
-inline bool is_zero(const Value* v) {
-  const Op* op = v->def;
-  if (op && op->is(Opcode::zeros_like_)) return true;
-  if (op && (op->is(Opcode::fill_) || op->is(Opcode::broadcast_))) op = op->operands[0]->def;
-  return op && op->is(Opcode::constant_) && op->number == 0 && op->result()->type.is_float_element();
-}
-
-/// What an operation does to an adjoint.
-enum class Kind : std::uint8_t { keeps_zeros, product, moves, other };
-inline Kind kind_of(const Op& op) {
-  switch (op.code) {
-    case Opcode::broadcast_:
-    case Opcode::reduce_to_:
-      return op.operands[0]->type.rank() == op.result()->type.rank() ? Kind::keeps_zeros : Kind::other;
-    case Opcode::reshape_:
-    case Opcode::transpose_:
-    case Opcode::get_:
-    case Opcode::take_:
-    case Opcode::slice_:
-      return Kind::moves;
-    case Opcode::neg_:
-    case Opcode::add_:
-    case Opcode::sub_:
-    case Opcode::select_:
-    case Opcode::cast_:
-    case Opcode::cast_like_:
-    case Opcode::ref_get_:
-      return Kind::keeps_zeros;
-    default:
-      return ir::info(op.code).elementwise ? Kind::product : Kind::other;
-  }
-}
-
-/// The operation that runs the rest of the program: what follows it in its block is the backward part. The number of
-/// operations where there is none.
-inline std::size_t end_of(const Block& block) {
-  const auto ends = [](const Op* op) {
-    if (op->is(Opcode::jump_) || op->is(Opcode::halt_)) return true;
-    if (op->is(Opcode::call_)) return op->callee->cps;
-    return op->is(Opcode::branch_) && op->results.empty() && end_of(*op->blocks[0]) < op->blocks[0]->ops.size();
-  };
-  return static_cast<std::size_t>(std::ranges::find_if(block.ops, ends) - block.ops.begin());
-}
-
-/// The operands that an operation computes with: of others it asks the shape or the type.
-inline std::span<Value* const> data_of(const Op& op) {
-  const std::span<Value* const> all(op.operands);
-  switch (op.code) {
-    case Opcode::broadcast_:
-    case Opcode::reduce_to_:
-    case Opcode::reshape_:
-    case Opcode::cast_like_:
-      return all.first(1);
-    case Opcode::zeros_like_:
-    case Opcode::dim_:
-      return {};
-    default:
-      return all;
-  }
-}
 
 class Flows {
  public:
@@ -122,8 +38,10 @@ class Flows {
     bool outside = false;      ///< used in other blocks than its own
     bool wanted = false;       ///< a product is made of what it holds
     bool wanted_pole = false;  ///< with a factor that may be infinite
+    bool wanted_quotient = false;  ///< of which one is infinite where the program itself divides by 0
     bool recurrent = false;    ///< of an array that a loop hands on, and reads elements of
-    Value* companion = nullptr;
+    bool whole = false;        ///< it is taken for one to which something flows always
+    bool marked = false;       ///< it begins as -0 and holds -0 as long as nothing has been added
     /// The blocks below its own that hold uses, by the block around them.
     std::unordered_map<const Block*, std::vector<Block*>> nested;
     std::unordered_map<const Block*, std::vector<Op*>> direct;
@@ -133,6 +51,15 @@ class Flows {
     Flow flow = Flow::open;
     bool by_element = false;  ///< the condition is a tensor's
     bool wanted_pole = false;  ///< a product is made of it, with a factor that may be infinite
+  };
+  /// What is asked of a value: a product, a factor that may be infinite, one that is where the program divides by 0.
+  struct Wanted {
+    bool any = false, pole = false, quotient = false;
+    bool operator|=(const Wanted& w) {
+      const bool more = (w.any && !any) || (w.pole && !pole) || (w.quotient && !quotient);
+      any |= w.any, pole |= w.pole, quotient |= w.quotient;
+      return more;
+    }
   };
   // ---- what there is
 
@@ -247,6 +174,18 @@ class Flows {
 
   /// Whether anything is not added to always.
   bool find_flows() {
+    const bool some = answer_all();
+    bool whole = false;
+    for (Value* v : order_) {
+      Cell& c = cells_[v];
+      whole |= c.whole = conditional(c.flow) && counts_as_whole(v, c);
+    }
+    if (!whole) return some;
+    for (auto& [v, c] : cells_) c.flow = Flow::open;
+    for (auto& [v, d] : derived_) d.flow = Flow::open, d.by_element = false;
+    return answer_all();
+  }
+  bool answer_all() {
     // At first an answer waits for those that it depends on. What is open then depends on itself: of parts of which one
     // runs, those that are known answer. What is open at last flows nowhere but into itself.
     bool some = false;
@@ -295,10 +234,23 @@ class Flows {
   /// The same of a part of a value, where a constant 0 means that nothing flows.
   Derived part(const Value* v) const { return is_zero(v) ? Derived{Flow::never} : operand(v); }
 
-  /// Whether it is known of each element of an array whether something flows to it. Not of an array that a loop
-  /// reads and changes: there a count beside each element would cost as much as the element.
-  static bool by_elements(const Value* v, const Cell& c) {
-    return v->type.content().is_tensor() && c.wanted_pole && !c.recurrent;
+  /// Whether a cell is taken for one to which something flows always: it would cost too much to know. An array that a loop
+  /// reads and changes where the program divides takes a quarter longer, and each iteration and each call pays for a number
+  /// that they hand on: only a factor that may be infinite is worth it.
+  bool counts_as_whole(const Value* v, const Cell& c) const {
+    return v->type.content().is_tensor() && c.recurrent ? c.wanted_quotient : !c.wanted_pole && goes_around(c);
+  }
+  /// Whether a loop takes the cell from iteration to iteration, or calls take it on.
+  bool goes_around(const Cell& c) const {
+    return std::ranges::any_of(c.uses, [&](const Op* use) {
+      return use->is(Opcode::call_) ||
+             (use->is(Opcode::jump_) && (loops_.contains(use->operands[0]->def) || !classes_.of(use->operands[0]).empty()));
+    });
+  }
+
+  /// Whether it is known of each element of an array whether something flows to it.
+  bool by_elements(const Value* v, const Cell& c) const {
+    return v->type.content().is_tensor() && c.wanted_pole && !counts_as_whole(v, c);
   }
 
   /// Whether a loop replaces one element after the other: each is read where it is replaced, and has what follows the loop.
@@ -399,7 +351,7 @@ class Flows {
     if (to != added_to_.end() && !by_elements(to->second, cells_[to->second])) return {};
     const Derived rest = part(set.operands[0]), element = part(set.operands.back());
     const bool whole = rest.flow == Flow::always || rest.flow == Flow::entered;
-    if (whole && to != added_to_.end() && element.flow == Flow::never &&
+    if (whole && to != added_to_.end() && !cells_[to->second].recurrent && element.flow == Flow::never &&
         (counted_by_loop(set, to->second) || read_before(set, to->second)))
       return rest;
     const Op* const base = set.operands[0]->def;
@@ -414,13 +366,14 @@ class Flows {
     if (comes_from_outside(op)) return {Flow::always};
     if (op.is(Opcode::ref_get_)) {
       const Cell& c = *cell(op.operands[0]);
-      return {c.flow, by_elements(op.operands[0], c)};
+      return {c.whole ? Flow::always : c.flow, by_elements(op.operands[0], c)};
     }
     if (op.is(Opcode::pop_)) {
       Flow f = Flow::open;
       for (const Op* push : pushes_)
         if (push->integer == op.integer) f = joined(f, operand(push->operands[0]).flow);
-      return {conditional(f) ? Flow::always : f};
+      const bool looked_at = derived_[op.result()].wanted_pole;
+      return {!conditional(f) ? f : looked_at ? Flow::sometimes : Flow::always, looked_at && op.result()->type.is_tensor()};
     }
     if (op.is(Opcode::set_) && derived_[op.result()].wanted_pole) {
       if (const auto d = of_replaced(op)) return *d;
@@ -499,12 +452,13 @@ class Flows {
   Flow of_body(Op* fun, const Block* body, const Value* v, const Cell& c) {
     if (!fun || !loops_.contains(fun)) return in(body, v, c);
     const auto [iteration, exit] = of_loop(*body, v, c);
-    // A state is another in each iteration: what follows the loop adds to the last one alone.
-    if (!v->def && v->block == body && exit == Flow::always) return either(iteration, exit);
+    // A state is another in each iteration: what follows the loop adds to the last one alone, and iterations do not.
+    const bool state = !v->def && v->block == body;
+    if (state && exit == Flow::always) return either(iteration, exit);
     if (exit == Flow::always) return Flow::always;
     if (waits_ != Waits::never && (iteration == Flow::open || exit == Flow::open)) return Flow::open;
     if (iteration == Flow::never || iteration == Flow::open) return exit == Flow::open ? iteration : exit;
-    const Flow all = surely_starts(*fun) ? iteration : unless_ended(iteration);
+    const Flow all = !state && surely_starts(*fun) ? iteration : unless_ended(iteration);
     return exit == Flow::never ? all : both(all, exit);
   }
   /// Whether a loop has a first iteration: its test compares constants then.
@@ -567,48 +521,54 @@ class Flows {
   // ---- where it matters
 
   void find_wanted() {
+    find_divided();
     bool changed = true;
     while (changed) {
       changed = false;
-      const auto want = [&](Cell& c, bool any, bool pole) {
-        changed |= (any && !c.wanted) || (pole && !c.wanted_pole);
-        c.wanted |= any;
-        c.wanted_pole |= pole;
+      const auto of = [](const Cell& c) { return Wanted{c.wanted, c.wanted_pole, c.wanted_quotient}; };
+      const auto want = [&](Cell& c, const Wanted& w) {
+        Wanted all = of(c);
+        changed |= all |= w;
+        c.wanted = all.any, c.wanted_pole = all.pole, c.wanted_quotient = all.quotient;
       };
       for (const auto& [b, ops] : backward_) {
-        std::unordered_map<const Value*, std::pair<bool, bool>> needed;
-        const auto need = [&](const Op& op, bool any, bool pole) {
+        std::unordered_map<const Value*, Wanted> needed;
+        const auto need = [&](const Op& op, const Wanted& w) {
           for (const Value* v : data_of(op))
-            if (derived_.contains(v)) {
-              auto& n = needed[v];
-              n.first |= any;
-              n.second |= pole;
-            }
+            if (derived_.contains(v)) needed[v] |= w;
         };
         for (std::size_t i = b->ops.size(), t = place_of_end(*b); i-- > t;) {
           Op& op = *b->ops[i];
           if (adds(op)) {
-            if (Cell* to = cell(op.operands[0])) need(op, to->wanted, to->wanted_pole);
+            if (const Cell* to = cell(op.operands[0])) need(op, of(*to));
             continue;
           }
-          bool any = false, pole = false, is_derived = false;
+          if (op.is(Opcode::push_)) {
+            need(op, wanted_of_tape_[op.integer]);
+            continue;
+          }
+          Wanted w;
+          bool is_derived = false;
           for (const Value* v : op.results) {
             is_derived |= derived_.contains(v);
-            any |= needed[v].first;
-            pole |= needed[v].second;
+            w |= needed[v];
           }
-          if (is_derived)
-            for (const Value* v : op.results) derived_[v].wanted_pole |= pole;
           if (!is_derived) continue;
+          for (const Value* v : op.results) derived_[v].wanted_pole |= w.pole;
           if (op.is(Opcode::ref_get_)) {
-            want(*cell(op.operands[0]), any, pole);
+            want(*cell(op.operands[0]), w);
+            continue;
+          }
+          if (op.is(Opcode::pop_)) {
+            changed |= wanted_of_tape_[op.integer] |= w;
             continue;
           }
           if (is_product(op)) {
-            any = true;
-            for (const Value* v : op.operands) pole |= !derived_.contains(v) && near_pole(v);
+            w.any = true;
+            for (const Value* v : op.operands)
+              if (!derived_.contains(v) && near_pole(v)) w.pole = true, w.quotient |= in_iteration(b) && divides_as_program(v);
           }
-          need(op, any, pole);
+          need(op, w);
         }
       }
       for (Block* b : blocks_) {
@@ -619,13 +579,32 @@ class Flows {
           // What is wanted of an argument is wanted of the parameter, which is the same cell.
           const Cell* const outer = cell(op.operands[i]);
           for (Value* to : parameters(op, i))
-            if (Cell* inner = cell(to); inner && outer) want(*inner, outer->wanted, outer->wanted_pole);
+            if (Cell* inner = cell(to); inner && outer) want(*inner, of(*outer));
         }
       }
     }
   }
 
-  /// Finds the arrays that loops hand on and read elements of.
+  /// Finds what forward parts divide by.
+  void find_divided() {
+    for (Block* b : blocks_)
+      for (std::size_t i = 0, t = place_of_end(*b); i < t; ++i) {
+        const auto note = [&](const Op* op) {
+          if (op->is(Opcode::div_)) divided_.insert(op->operands[1]);
+        };
+        note(b->ops[i]);
+        for (Block* inner : b->ops[i]->blocks) ir::walk(inner, note);
+      }
+  }
+  /// Whether a factor is a quotient by something that the program itself divides by.
+  bool divides_as_program(const Value* v, int depth = 6) const {
+    if (!v->def || depth == 0) return false;
+    if (v->def->is(Opcode::div_) && divided_.contains(v->def->operands[1])) return true;
+    return ir::info(v->def->code).elementwise &&
+           std::ranges::any_of(v->def->operands, [&](const Value* x) { return divides_as_program(x, depth - 1); });
+  }
+
+  /// Finds the arrays that loops hand on and read elements of; what is asked of one version of an array is asked of all.
   void find_recurrent() {
     std::unordered_map<const Value*, const Value*> same;  // of one array, handed on or with one element replaced
     const auto root = [&](const Value* v) {
@@ -650,17 +629,23 @@ class Flows {
     for (const auto& [v, c] : cells_)
       if (const auto loops = handed_on_by.find(root(v)); loops != handed_on_by.end())
         for (const Op* use : c.uses)
-          if (adds_to_part(*use) && in_iteration(use->parent, c.home, loops->second)) recurrent.insert(root(v));
-    for (auto& [v, c] : cells_) c.recurrent = recurrent.contains(root(v));
+          if (adds_to_part(*use) && in_iteration(use->parent, c.home, &loops->second)) recurrent.insert(root(v));
+    std::unordered_set<const Value*> divided;
+    for (const auto& [v, c] : cells_)
+      if (c.wanted_quotient) divided.insert(root(v));
+    for (auto& [v, c] : cells_) {
+      c.recurrent = recurrent.contains(root(v));
+      c.wanted_quotient |= divided.contains(root(v));
+    }
   }
-  /// Whether a block in a cell's home belongs to an iteration of one of some loops around the cell, not to what follows them.
-  bool in_iteration(const Block* block, const Block* home, const std::unordered_set<const Op*>& loops) {
-    bool around_cell = false;
+  /// Whether a block, below a home, belongs to an iteration of one of some loops around it, not to what follows them.
+  bool in_iteration(const Block* block, const Block* home = nullptr, const std::unordered_set<const Op*>* loops = nullptr) {
+    bool below = !home;
     for (const Block* at = block; at && at->parent; at = at->parent->parent) {
       const Op *const around = at->parent, *const fun = around->parent ? around->parent->parent : nullptr;
-      around_cell |= around->parent == home;
-      if (around_cell && around->is(Opcode::branch_) && fun && loops.contains(fun) && end(*fun->blocks[0]) == around &&
-          around->blocks[0] == at)
+      below |= around->parent == home;
+      if (below && around->is(Opcode::branch_) && fun && (loops ? loops->contains(fun) : loops_.contains(fun)) &&
+          end(*fun->blocks[0]) == around && around->blocks[0] == at)
         return true;
     }
     return false;
@@ -764,6 +749,8 @@ class Flows {
   std::unordered_map<const Op*, std::vector<const Op*>> loops_;  ///< and the jumps to their next iterations
   ContinuationClasses classes_;
   std::vector<const Op*> pushes_;
+  std::unordered_map<std::int64_t, Wanted> wanted_of_tape_;
+  std::unordered_set<const Value*> divided_;
   std::unordered_map<const Value*, Derived> derived_;
   std::unordered_map<const ir::Function*, bool> ordered_;  ///< functions: whether they make ordered calls
   std::vector<std::pair<Block*, std::vector<Op*>>> backward_;

@@ -58,8 +58,7 @@ void unwind(ir::Function& unit, bool segments) {
   if (unit.cps || !in_cps(unit)) return;
   // A value that the program computes twice is saved once, and an index that it computes twice is one.
   cse(unit);
-  guard_zeros(unit);
-  Unwinder(unit, segments).run();
+  Unwinder(unit, segments, guard_zeros(unit)).run();
 }
 
 void unwind(ir::Module& module) {

@@ -260,7 +260,9 @@ void Unwinder::backward_call(Region& r, Segment& s, const std::vector<Value*>& i
       continue;
     }
     Value* a = incoming[at++];
-    operands.push_back(a ? a : zero_like(r, s.forward->results[value - 1]));
+    if (!a) a = zero_like(r, s.forward->results[value - 1]);
+    if (!incoming[at - 1] && s.continuation) a = as_marked(r, s.continuation->blocks[0]->params[i], a);
+    operands.push_back(a);
   }
   std::vector<Value*> cells;
   for (std::size_t i = 0; i + 1 < t->operands.size(); ++i)
@@ -327,9 +329,16 @@ Value* Unwinder::zero_like(Region& r, Value* forward_value) {
 Value* Unwinder::zero(Region& r, Value* c) {
   Value* const* like = likes_.find(c);
   if (!like) throw InternalError("unwind: a cell without a shape");
-  if ((*like)->type.is_scalar()) return into(r.bwd, {}).zero_like(*like);
-  if (Value* const* known = bwd_.find(*like)) return into(r.bwd, {}).zero_like(*known);
-  return zero_like(r, in_iteration(r, *like));
+  Value* const* const known = (*like)->type.is_scalar() ? like : bwd_.find(*like);
+  return as_marked(r, c, known ? into(r.bwd, {}).zero_like(*known) : zero_like(r, in_iteration(r, *like)));
+}
+
+/// The zero with which a cell begins, made of one that has its shape.
+Value* Unwinder::as_marked(Region& r, const Value* c, Value* zero) {
+  if (!marked_.contains(c)) return zero;
+  ir::Builder b = into(r.bwd, {});
+  Value* const minus = b.number(-0.0, ir::Type(zero->type.element()));
+  return zero->type.is_scalar() ? minus : b.emit(Opcode::broadcast_, {minus, zero});
 }
 
 Value* Unwinder::cell_or_zero(Region& r, Value* c) {

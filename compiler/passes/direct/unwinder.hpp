@@ -10,6 +10,7 @@
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
+#include "lantern/compiler/passes/direct/flow.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/graph.hpp"
 #include "lantern/ir/pointer_map.hpp"
@@ -83,7 +84,8 @@ struct ForwardBackward {
 
 class Unwinder {
  public:
-  Unwinder(ir::Function& unit, bool segments) : unit_(unit), module_(*unit.module), automatic_(segments) {}
+  Unwinder(ir::Function& unit, bool segments, MarkedCells marked)
+      : unit_(unit), module_(*unit.module), automatic_(segments), marked_(std::move(marked)) {}
   void run();
 
  private:
@@ -150,6 +152,7 @@ class Unwinder {
   Value* cell(Region& r, Value* c);
   Value* cell_or_zero(Region& r, Value* c);
   Value* zero(Region& r, Value* c);
+  Value* as_marked(Region& r, const Value* c, Value* zero);
   Value* zero_like(Region& r, Value* forward_value);
   void set_cell(Region& r, Value* c, Value* v);
   void add_cell(Region& r, Value* c, Value* v, const ir::Location& loc);
@@ -222,6 +225,7 @@ class Unwinder {
   ir::Function& unit_;
   ir::Module& module_;
   const bool automatic_;                             ///< long loops are cut into segments
+  const MarkedCells marked_;                         ///< they begin as -0
   ir::PointerMap<Value, Value*> fwd_;                ///< original value -> forward value
   ir::PointerMap<Value, Value*> bwd_;                ///< original value of a P part -> backward value
   std::unordered_map<const Block*, Region*> homes_;  ///< forward block -> region

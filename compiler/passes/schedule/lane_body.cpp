@@ -93,7 +93,7 @@ Value* LaneBody::zeros(const ir::Type& type, Value* like) {
 
 Value* LaneBody::only_active(Value* vector) {
   if (!working_) return vector;
-  Value* zero = splat(builder_.number(0, ir::Type(vector->type.kind())));
+  Value* zero = splat(builder_.number(-0.0, ir::Type(vector->type.kind())));
   return builder_.emit(Opcode::select_, {working_, vector, zero});
 }
 
@@ -335,7 +335,7 @@ Value* LaneBody::chosen(const Op& op, std::vector<Value*> operands) {
   Value* const given = in_lanes(op.operands.back());
   Value* otherwise = nullptr;
   if (op.is(Opcode::add_at_)) {
-    otherwise = splat(builder_.number(0, ir::Type(given->type.kind())));
+    otherwise = splat(builder_.number(-0.0, ir::Type(given->type.kind())));
   } else {
     operands.back() = active_;
     if (!active_) operands.pop_back();

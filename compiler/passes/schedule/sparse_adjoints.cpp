@@ -26,6 +26,8 @@ bool is_zero(const Value* v) {
   return c && is_number(v) && c->number == 0;
 }
 
+bool is_plus_zero(const Value* v) { return is_zero(v) && !std::signbit(constant(v)->number); }
+
 bool is_finite(const Value* v) {
   const Op* const c = constant(v);
   return c && is_number(v) && std::isfinite(c->number);
@@ -125,6 +127,8 @@ class Guard {
   bool is_always_zero(const Op& op) const {
     const auto operand = [&](std::size_t i) { return op.operands[i]; };
     if (op.is(Opcode::neg_)) return zeros_.contains(operand(0));
+    // x + 0 is there to tell something from nothing, which is -0 (direct/flow.hpp).
+    if (op.is(Opcode::add_) && (is_plus_zero(operand(0)) || is_plus_zero(operand(1)))) return false;
     if (op.is(Opcode::add_) || op.is(Opcode::sub_)) return zero(operand(0)) && zero(operand(1));
     if (op.is(Opcode::select_)) return zero(operand(1)) && zero(operand(2));
     if (op.is(Opcode::mul_))

@@ -43,6 +43,9 @@ bool moves(const Op& op) {
   }
 }
 
+/// A reciprocal that is infinite as it should be: see direct/flow.hpp.
+bool tells_sign_of_zero(const Op& op) { return op.is(Opcode::div_) && op.integer == 1; }
+
 bool is_update_of_part(const Op& op) {
   return op.is(Opcode::add_at_) || op.is(Opcode::add_take_) || op.is(Opcode::add_slice_);
 }
@@ -68,7 +71,7 @@ class Insertion {
       if (number) check(op, Opcode::add_, op->operands);
       return;
     }
-    if (op->results.size() != 1 || !op->blocks.empty() || moves(*op)) return;
+    if (op->results.size() != 1 || !op->blocks.empty() || moves(*op) || tells_sign_of_zero(*op)) return;
     Value* const result = op->result();
     if (!is_checked_type(result->type) || (result->type.is_tensor() && !uses_.elements_matter(result))) return;
     if (is_update_of_part(*op)) return check_part(op);

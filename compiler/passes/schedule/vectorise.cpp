@@ -275,10 +275,10 @@ class Blocked {
   }
   const char* name(std::size_t i) const { return plan_.loop->blocks[1]->params[i]->name; }
 
-  /// What the lanes of a reduction start from: zeros of a sum; else what there is so far, which may be among the
+  /// What the lanes of a reduction start from: -0 of a sum, to which the sum with any x is x; else what there is so far, which may be among the
   /// numbers as often as one likes.
   Value* neutral(ir::Builder& b, std::size_t i, int lanes, Value* so_far) const {
-    Value* const start = is_sum(i) ? b.number(0, plan_.loop->operands[i]->type) : so_far;
+    Value* const start = is_sum(i) ? b.number(-0.0, plan_.loop->operands[i]->type) : so_far;
     return b.emit(Opcode::lane_splat_, {start}, lanes);
   }
   /// The reduction over the lanes, with what there was before.

@@ -1,0 +1,95 @@
+// What flow asks of single operations and answers: see flow.hpp.
+#pragma once
+
+#include <algorithm>
+#include <span>
+
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::passes::flow {
+
+using ir::Block;
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+
+/// Whether something is added to a cell. open: not known yet; entered: unless a loop ends before.
+enum class Flow : std::uint8_t { open, never, always, entered, sometimes };
+
+/// What is known of two answers of which both have been given.
+inline Flow joined(Flow a, Flow b) {
+  if (a == Flow::open || a == b) return b;
+  if (b == Flow::open) return a;
+  return (a == Flow::always && b == Flow::entered) || (a == Flow::entered && b == Flow::always) ? Flow::entered
+                                                                                          : Flow::sometimes;
+}
+/// Of a part that runs unless a loop ends before.
+inline Flow unless_ended(Flow iteration) { return iteration == Flow::always ? Flow::entered : iteration; }
+inline bool conditional(Flow f) { return f == Flow::entered || f == Flow::sometimes; }
+
+inline bool is_cell(const Value* v) { return v->type.is_ref(); }
+inline bool adds(const Op& op) { return op.is(Opcode::ref_add_) || op.is(Opcode::ref_acc_); }
+
+/// A tensor or number all of whose elements are the constant 0.
+inline bool is_zero(const Value* v) {
+  const Op* op = v->def;
+  if (op && op->is(Opcode::zeros_like_)) return true;
+  if (op && (op->is(Opcode::fill_) || op->is(Opcode::broadcast_))) op = op->operands[0]->def;
+  return op && op->is(Opcode::constant_) && op->number == 0 && op->result()->type.is_float_element();
+}
+
+/// What an operation does to an adjoint.
+enum class Kind : std::uint8_t { keeps_zeros, product, moves, other };
+inline Kind kind_of(const Op& op) {
+  switch (op.code) {
+    case Opcode::broadcast_:
+    case Opcode::reduce_to_:
+      return op.operands[0]->type.rank() == op.result()->type.rank() ? Kind::keeps_zeros : Kind::other;
+    case Opcode::reshape_:
+    case Opcode::transpose_:
+    case Opcode::get_:
+    case Opcode::take_:
+    case Opcode::slice_:
+      return Kind::moves;
+    case Opcode::neg_:
+    case Opcode::add_:
+    case Opcode::sub_:
+    case Opcode::select_:
+    case Opcode::cast_:
+    case Opcode::cast_like_:
+    case Opcode::ref_get_:
+      return Kind::keeps_zeros;
+    default:
+      return ir::info(op.code).elementwise ? Kind::product : Kind::other;
+  }
+}
+
+/// The operation that runs the rest of the program: what follows it in its block is the backward part. The number of
+/// operations where there is none.
+inline std::size_t end_of(const Block& block) {
+  const auto ends = [](const Op* op) {
+    if (op->is(Opcode::jump_) || op->is(Opcode::halt_)) return true;
+    if (op->is(Opcode::call_)) return op->callee->cps;
+    return op->is(Opcode::branch_) && op->results.empty() && end_of(*op->blocks[0]) < op->blocks[0]->ops.size();
+  };
+  return static_cast<std::size_t>(std::ranges::find_if(block.ops, ends) - block.ops.begin());
+}
+
+/// The operands that an operation computes with: of others it asks the shape or the type.
+inline std::span<Value* const> data_of(const Op& op) {
+  const std::span<Value* const> all(op.operands);
+  switch (op.code) {
+    case Opcode::broadcast_:
+    case Opcode::reduce_to_:
+    case Opcode::reshape_:
+    case Opcode::cast_like_:
+      return all.first(1);
+    case Opcode::zeros_like_:
+    case Opcode::dim_:
+      return {};
+    default:
+      return all;
+  }
+}
+
+}  // namespace lantern::passes::flow
