@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "lantern/ir/graph.hpp"
+
 namespace lantern::codegen {
 
 namespace {
@@ -168,6 +170,11 @@ int occurrences(std::string_view pattern, char variable) {
   int n = 0;
   for (const Token& t : tokens(pattern)) n += t.text.size() == 1 && t.text[0] == variable;
   return n;
+}
+
+std::string_view row_expression(const ir::Op& op) {
+  if (op.is(ir::Opcode::div_) && op.integer == 1 && op.result()->type.is_float_element()) return "copysign(x, y)";
+  return ir::info(op.code).expression;
 }
 
 Expression substitute(std::string_view pattern, std::span<const Expression> operands, const Target& target,

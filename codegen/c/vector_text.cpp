@@ -163,6 +163,13 @@ constexpr std::array templates{
     // Of a number and a NaN the number; of equals the first.
     Template{"min", "select",
              "static inline $V lt_min_$N($V x, $V y) { return lt_select_$N((x <= y) | (y != y), x, y); }\n"},
+    Template{"copysign", "", R"c(static inline $V lt_copysign_$N($V x, $V y) {
+  typedef int bits __attribute__((vector_size(sizeof($V))));
+  const $V zero = {0};
+  const bits sign = (bits)-zero;
+  return ($V)((~sign & (bits)x) | (sign & (bits)y));
+}
+)c"},
     Template{"max", "select",
              "static inline $V lt_max_$N($V x, $V y) { return lt_select_$N((x >= y) | (y != y), x, y); }\n"},
 };

@@ -7,11 +7,13 @@
 //   never    what would be made of it is added nowhere: these additions go
 //   always   nothing is done
 //   where a condition holds, which the block sees: products with it are kept by a select of that condition
-//   now and then   the cell is marked: it begins as -0, to which the sum with any x is x. What is added to it is not -0 (x + 0 is
-//            not), so it is -0 exactly where nothing has been added: products are kept by a select of that. An array is
-//            marked, by elements, where products with its adjoint may have infinite factors (poles.hpp)
+//   now and then   the cell is marked: it begins as -0. The sum of -0 and any x is x, and what is added is never -0,
+//            since x + 0 is not. So the cell is -0 exactly where nothing has been added, and products are kept by a
+//            select of that. An array is marked, element by element, where products with its adjoint may have infinite
+//            factors (poles.hpp)
 //
-// The attribute of the ref_new of a marked cell is 1, and that of a reciprocal that tells -0 from 0: it may be infinite. Zeros that are numbers, as those of a factor 0, stay what they are, +0.
+// The ref_new of a marked cell has the attribute 1. So has the reciprocal that tells -0 from 0: its sign alone is asked
+// for, it may be infinite, and printers write no division for it. Zeros that are numbers, as those of a factor 0, stay +0.
 // Sums of products (matrices) take zeros as numbers. Signed zeros: IEEE 754-2019, 6.3.
 #pragma once
 
