@@ -73,8 +73,11 @@ void StatementPrinter::windows(const Op& op, const ir::Notation& n, const passes
 /// A product of groups of indices: the size of each index, and its step in each tensor.
 void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
   const auto c = passes::contraction(n);
-  if (c && place_ != Place::host && !shares_out())
-    if (const auto w = passes::channel_window(n, op.operands[c->x]->type, op.operands[c->y]->type)) return windows(op, n, *w);
+  const auto w = c ? passes::channel_window(n, op.operands[c->x]->type, op.operands[c->y]->type) : std::nullopt;
+  if (w && place_ != Place::host && !shares_out()) return windows(op, n, *w);
+  if (w && op.integer != ir::inside)
+    raise("source: a convolution of code compiled for the processor reads beyond its picture, which the routine of a GPU does not; "
+          "compile the program with Target::cuda");
   if (!c) throw InternalError("no way to print " + std::string(ir::info(op.code).name));
   const Kind kind = op.result()->type.element();
   const std::string on_one = place_ != Place::host && has_window_of_three(op, n, *c) ? "convolve" : on_gpu("contract");

@@ -129,7 +129,7 @@ class Choice {
       }
     find_shared(kernel.nest.back()->blocks[1], kernel);
     if (calls_with_tensors(body)) kernel.shared.clear();
-    // Iterations that add to elements of all: each block has a tensor to add to, which its iterations do in turn.
+    // Iterations that add to elements of a shared tensor: each block has a copy, to which its iterations add one by one.
     if (!kernel.shared.empty() || kernel.sums_into_tensors()) kernel.mapping = Mapping::rows;
     capture(kernel);
     std::size_t bytes = 0;

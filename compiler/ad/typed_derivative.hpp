@@ -162,16 +162,11 @@ Datums run_typed(const F& f, const Datums& data) {
   auto args = rebuild(Params{}, data);
   return flatten(convert<R>(std::apply(f, args)));
 }
-/// The same for arguments and results whose structure is known from their types.
+/// A typed function as a program over flattened data, whose types tell the structure of arguments and results. It refers to
+/// the function.
 template <class F>
 ad::Program program_of(const F& f) {
   return {name_of(f), [&f](const Datums& data) { return run_typed(f, data); }};
-}
-/// The same, which keeps the function.
-template <class F>
-ad::Program own_program_of(F f) {
-  std::string name = name_of(f);
-  return {std::move(name), [f = std::move(f)](const Datums& data) { return run_typed(f, data); }};
 }
 
 /// A call of a typed function that may be made again, when the frame that made it has ended: the structure of its

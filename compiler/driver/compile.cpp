@@ -329,31 +329,4 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
   return std::make_shared<CompiledCode>(stage(name, params, program), options);
 }
 
-ProgramCode::ProgramCode(ad::Program program, CompileOptions options, bool ranked, const std::vector<ir::Type>& types)
-    : program_(std::move(program)), options_(std::move(options)) {
-  if (ranked) only_ = compiled(types);
-}
-
-std::shared_ptr<const Code> ProgramCode::compiled(const std::vector<ir::Type>& types) const {
-  return compile(options_.name.empty() ? program_.name : options_.name, types, program_.run, options_);
-}
-
-const Code& ProgramCode::of(const std::vector<ir::Type>& types) {
-  std::string key;
-  for (const ir::Type& t : types) key += t.str() + ",";
-  const std::lock_guard lock(mutex_);
-  auto& code = by_rank_[key];
-  if (!code) code = compiled(types);
-  return *code;
-}
-
-const Code& ProgramCode::known() {
-  if (only_) return *only_;
-  const std::lock_guard lock(mutex_);
-  if (by_rank_.empty())
-    throw Error(
-        "a tensor parameter has no declared rank: call the function first, or declare Tensor<double, dyn, dyn>");
-  return *by_rank_.begin()->second;
-}
-
 }  // namespace lantern::core::driver

@@ -124,8 +124,9 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
 /// is called with. May be asked from several threads at once.
 class ProgramCode {
  public:
-  /// `ranked`: `types` have all ranks; then it is compiled now.
-  ProgramCode(ad::Program program, CompileOptions options, bool ranked, const std::vector<ir::Type>& types);
+  /// The program is `run` of `function`. `ranked`: `types` have all ranks; then it is compiled now.
+  ProgramCode(std::string name, std::shared_ptr<const void> function, Datums (*run)(const void*, const Datums&),
+              CompileOptions options, bool ranked, const std::vector<ir::Type>& types);
   /// Null where code depends on the arguments' ranks.
   const Code* only() const { return only_.get(); }
   const Code& of(const std::vector<ir::Type>& types);
@@ -135,7 +136,9 @@ class ProgramCode {
  private:
   std::shared_ptr<const Code> compiled(const std::vector<ir::Type>& types) const;
 
-  ad::Program program_;
+  std::string name_;
+  std::shared_ptr<const void> function_;
+  Datums (*run_)(const void*, const Datums&);
   CompileOptions options_;
   std::shared_ptr<const Code> only_;
   std::mutex mutex_;
@@ -373,7 +376,8 @@ class Compiled<F, R, std::tuple<P...>>
     const bool ranked = detail::ranks_known<P...>();
     std::vector<ir::Type> types;
     if (ranked) (detail::types_of<P>(types), ...);
-    code_ = std::make_shared<driver::ProgramCode>(detail::own_program_of(std::move(f)), std::move(options), ranked, types);
+    const std::shared_ptr<const F> kept(new F(std::move(f)));
+    code_ = std::make_shared<driver::ProgramCode>(detail::name_of(*kept), kept, &run, std::move(options), ranked, types);
   }
 
   /// Generated text: "ir", "c", "cpp", "cuda". Error before the first call where a tensor's rank is not
@@ -402,6 +406,7 @@ class Compiled<F, R, std::tuple<P...>>
     return {code.entry(), code.facts(), &code.results()};
   }
   const driver::Code& known() const { return code_->known(); }
+  static Datums run(const void* f, const Datums& data) { return detail::run_typed(*static_cast<const F*>(f), data); }
 
   std::shared_ptr<driver::ProgramCode> code_;
 };

@@ -344,10 +344,13 @@ Terms group_query_attention(const Call& c) {
   v = with_heads(c, v, m);
   const Datum batch = c.b.size(q, 0), length = c.b.size(q, 2);
   const std::int64_t all = c.integer(6, "the length of all keys");
-  const bool prompt = known(length) == all;  // nothing is before the first place
+  // Nothing is before the first place of a prompt, which has all keys.
+  const bool prompt = known(length) == all, step = known(length) >= 0 && !prompt;
   const Datum last = c.reshape(c.cast(c[5], ir::Kind::i64), {batch});
   const auto before = [&](const Datum& example) {
-    return prompt ? zero : c.b.sub(c.b.add(c.b.get(last, {example}), c.integer(1)), length);
+    if (prompt) return zero;
+    const Datum kept = c.b.sub(c.b.add(c.b.get(last, {example}), c.integer(1)), length);
+    return step ? kept : c.b.select(c.b.binary(Opcode::eq_, length, c.integer(all)), zero, kept);
   };
   if (c.attribute("do_rotary", std::int64_t{0}) != 0) {
     if (!c.has(7) || !c.has(8)) c.fail("attribute 'do_rotary': expected tables of cosines and sines");

@@ -4,6 +4,7 @@
 // waits for the stream. NCCL says nothing of messages that do not fit: the two ranks of one tell each other first.
 #include <array>
 #include <cstdlib>
+#include <deque>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,13 +21,14 @@ namespace {
 struct Gpus {
   bool entered = false;
   const Nccl* nccl = nullptr;  ///< null: operations go through the host
-  Current last;                ///< the operation queued last; of no group: the stream holds none
+  std::deque<Current> queued;  ///< operations that the stream may hold, the latest `most_queued`
 };
 Gpus& gpus() {
   static auto* const all = new Gpus;
   return *all;
 }
 
+constexpr std::size_t most_queued = 256;
 constexpr int not_ready = 600;  // cudaErrorNotReady
 constexpr int message_tag = 16; // above all kinds: what is to be sent by NCCL
 
@@ -190,7 +192,8 @@ const char* exchange_on_gpu(Kind kind, const char* place, const distributed_gpu&
   }
   const int code = n > 0 ? queue(call, entry, stream, to, from, x, y) : 0;
   if (code != 0 && code != Nccl::in_progress) return nccl_error(call, code);
-  gpus().last = current;
+  gpus().queued.push_back(current);
+  if (gpus().queued.size() > most_queued) gpus().queued.pop_front();
   if (!pair) return call.end(0);
   call.world->end();
   return nullptr;
@@ -237,27 +240,36 @@ const char* enter(const Call& call) {
   return nullptr;
 }
 
-/// The host is to wait for the stream. Another rank may have failed, and its part never come.
-const char* wait(const distributed_gpu& gpu, void* stream) {
-  Gpus& all = gpus();
-  if (all.last.group == nullptr) return nullptr;
-  World& world = *World::known();
+/// What NCCL says of the group of an operation that was queued; null where that is nothing.
+const char* failure_in(World& world, const Current& queued) {
   Call call;
   call.world = &world;
-  call.group = all.last.group;
-  call.op = all.last.op;
-  const Current last = std::exchange(all.last, Current{});
-  world.begin(last);
-  for (unsigned round = 1; gpu.query(stream) == not_ready; ++round) {
-    if (round % 64 != 0) continue;
-    int error = 0;
-    if (call.group->nccl != nullptr && gpus().nccl->async_error(call.group->nccl, &error) == 0 && error != 0 && error != Nccl::in_progress)
-      return nccl_error(call, error);
-    if (const char* const failure = world.look()) return world.end(), failure;
+  call.group = queued.group;
+  call.op = queued.op;
+  int error = 0;
+  const bool broken = call.group->nccl != nullptr && gpus().nccl->async_error(call.group->nccl, &error) == 0 && error != 0 &&
+                      error != Nccl::in_progress;
+  return broken ? nccl_error(call, error) : nullptr;
+}
+
+/// The host is to wait for the stream. Another rank may have failed, and its part never come.
+const char* wait(const distributed_gpu& gpu, void* stream) {
+  const std::deque<Current> queued = std::exchange(gpus().queued, {});
+  if (queued.empty()) return nullptr;
+  World& world = *World::known();
+  world.begin(queued.back());
+  const char* failure = nullptr;
+  for (unsigned round = 1; failure == nullptr && gpu.query(stream) == not_ready; ++round) {
+    if (round % 64 == 0) {
+      for (const Current& one : queued)
+        if (failure == nullptr) failure = failure_in(world, one);
+      world.watch_first_lacking(queued);
+      if (failure == nullptr) failure = world.look();
+    }
     std::this_thread::yield();
   }
   world.end();
-  return nullptr;
+  return failure;
 }
 
 }  // namespace

@@ -234,10 +234,10 @@ bool World::is_over(int rank) const {
   return rank != rank_ && (kind == Notice::failed || kind == Notice::ended);
 }
 
-bool World::all_over() const {
-  for (int r = 0; r < size_; ++r)
-    if (r != rank_ && !is_over(r)) return false;
-  return true;
+bool World::partners_over() const {
+  const auto over = [this](int r) { return r < 0 || r == rank_ || is_over(r); };
+  return current_.number == 0 ? std::ranges::all_of(current_.peers, over)
+                              : std::ranges::all_of(current_.group->world, over);
 }
 
 /// Whether this rank waits for one that takes part in nothing more: it may have done its part before.
@@ -304,6 +304,16 @@ int World::while_waiting() {
   return 0;
 }
 
+void World::watch_first_lacking(const std::deque<Current>& queued) {
+  const Current before = current_;
+  for (const Current& one : queued) {
+    if (one.number == 0) continue;  // of a message it is not known whether the other rank has done its part
+    current_ = one;
+    if (gone() != nullptr) return;
+  }
+  current_ = before;
+}
+
 const char* World::look() {
   looking_ = true;
   const char* const failure = kept(why_not());
@@ -350,19 +360,19 @@ void World::no_longer_waits() {
 }
 
 /// Others may send what belongs to the operation that this rank leaves, to memory that the program uses for something else
-/// then; some networks write there without a call of this process. So a rank leaves when all have failed. Where one does
-/// not within some seconds, this process ends at once.
+/// then; some networks write there without a call of this process. So a rank leaves when all that take part have failed.
+/// Where one does not within some seconds, this process ends at once.
 void World::settle(const std::string& message) {
   if (when_failed != nullptr) std::exchange(when_failed, nullptr)();
   if (current_.group == nullptr) return;
   const double end = coarse_now() + last_words;
-  while (!all_over() && coarse_now() < end) {
+  while (!partners_over() && coarse_now() < end) {
     listen();
     std::this_thread::yield();
   }
   abandoned_ = several_threads_;
-  if (all_over()) return;
-  std::fprintf(stderr, "rank %d: %s; other ranks compute, and may still send to memory of this one: it ends\n", rank_, message.c_str());
+  if (partners_over()) return;
+  std::fprintf(stderr, "rank %d: %s; a rank that takes part still computes, and may send to memory of this one later: this process ends\n", rank_, message.c_str());
   std::fflush(nullptr);
   _exit(1);
 }

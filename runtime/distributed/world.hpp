@@ -108,6 +108,8 @@ class World {
 
   /// What the others have said since; null, or why this rank cannot go on with the operation that it waits in.
   const char* look();
+  /// Of several operations that were queued, this rank waits for the first that a rank will not take part in.
+  void watch_first_lacking(const std::deque<Current>& queued);
   /// Waits until `there()` or until one of the ranks has failed, no longer than `seconds`: then null.
   const char* look_until(double seconds, const auto& there) {
     for (const double end = seconds_now() + seconds; seconds_now() < end && !there();) {
@@ -143,7 +145,7 @@ class World {
   bool missing(int rank) const;
   const Notice* gone() const;
   bool is_over(int rank) const;
-  bool all_over() const;
+  bool partners_over() const;
   bool all_wait() const;
   std::string waiting_list(const Operation& op) const;
   std::string why_not();
@@ -160,7 +162,7 @@ class World {
   std::string engine_;
   bool own_ = false;        ///< MPI was started here, and is ended here
   bool failed_ = false;     ///< others may be in the middle of what failed: nothing more is begun
-  bool abandoned_ = false;  ///< other threads may let the engine write what belonged to an operation that was left: it is not called again
+  bool abandoned_ = false;  ///< an operation was left while other threads may run: the engine is not called again, for it may write
   bool several_threads_ = false;
   int rank_ = 0, size_ = 1;
   double patience_ = 1;

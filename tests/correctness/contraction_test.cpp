@@ -225,6 +225,13 @@ TEST_CASE("windows of each channel call a routine, whatever lies outside", "[con
       checked(cases[k], Rep<Tensor<double, 4, 1, 5, 3>>{}, k == 1);
 }
 
+TEST_CASE("what the processor's routine reads outside has no source for a GPU", "[contraction]") {
+  const auto f = [](T4<float> x, Rep<Tensor<float, 4, 1, 3, 3>> w) { return conv2d(x, w, {1, 1, 1, 4}); };
+  const auto compiled = compile(f, {.target = Target::cpp});
+  CHECK_THROWS_WITH(compiled.source("cuda"), Catch::Matchers::Contains("compile the program with Target::cuda"));
+  CHECK(compiled.source("cpp").find("lt_windows_") != std::string::npos);
+}
+
 TEST_CASE("sums that keep their order call no routine", "[contraction]") {
   const auto f = [](T3<double> x, T3<double> y) { return einsum<"bij,bjk->bik">(x, y); };
   const auto compiled = compile(f, {.target = Target::cpp, .reassociate = false});

@@ -1,6 +1,7 @@
 // The core: derivatives of control flow, nested to third order, agree however they are computed; known
 // pitfalls.
 #include <chrono>
+#include <memory>
 
 #include "agree.hpp"
 
@@ -54,6 +55,12 @@ Tree<double> small_tree() {
 }  // namespace
 
 // ---- the proof of the core: each construct, three derivatives deep ----
+
+TEST_CASE("a program that can be moved only is compiled", "[core]") {
+  auto moved = [factor = std::make_unique<double>(3.0)](D x) { return x * *factor; };
+  static_assert(!std::is_copy_constructible_v<decltype(moved)>);
+  CHECK(compile(std::move(moved), {.target = Target::c})(2.0) == 6.0);
+}
 
 TEST_CASE("IF whose condition is not differentiated", "[core]") {
   const auto f = [](D x, I n) {

@@ -465,13 +465,20 @@ struct Count {
   int read = 0, ran = 0;
 };
 
+/// Where the input of a failure is.
+std::string kept(const std::string& text) {
+  const fs::path path = fs::temp_directory_path() / "lantern-onnx-fuzz.onnx";
+  std::ofstream(path, std::ios::binary) << text;
+  return path.string();
+}
+
 void try_model(const std::string& text, Count& count) {
   const std::size_t before = most_held = held;
   try {
     const onnx::Model m = onnx::parse(std::as_bytes(std::span(text)), "input");
     ++count.read;
     if (most_held - before > (text.size() + 1000) * 100)
-      FAIL("took " << most_held - before << " bytes for " << text.size() << " of input");
+      FAIL(kept(text) << ": took " << most_held - before << " bytes for " << text.size() << " of input");
     onnx::check(m);
     if (!is_small(m)) return;
     const onnx::Session session = onnx::eager(m);
@@ -483,12 +490,10 @@ void try_model(const std::string& text, Count& count) {
     if (std::string(e.what()).find("input") == std::string::npos)
       FAIL("an error that does not name the file: " << e.what());
   } catch (const std::exception& e) {
-    const fs::path kept = fs::temp_directory_path() / "lantern-onnx-fuzz.onnx";
-    std::ofstream(kept, std::ios::binary) << text;
-    FAIL(kept.string() << ": " << e.what());
+    FAIL(kept(text) << ": " << e.what());
   }
   if (most_held - before > (text.size() + 1000) * 100 + (std::size_t{1} << 30))
-    FAIL("took " << most_held - before << " bytes for " << text.size() << " of input");
+    FAIL(kept(text) << ": took " << most_held - before << " bytes for " << text.size() << " of input");
 }
 
 /// How many mutations: LANTERN_ONNX_FUZZ says, else the depth of the tests.

@@ -4,7 +4,7 @@
 namespace lantern::core::driver {
 
 std::shared_ptr<const Code> compile(const std::string&, const std::vector<ir::Type>&,
-                                    const std::function<Datums(const Datums&)>&, const CompileOptions&) {
+                                    ir::FunctionRef<Datums(const Datums&)>, const CompileOptions&) {
   throw Error("compile() is not available in a program built by lanternc; build it with --with-jit");
 }
 

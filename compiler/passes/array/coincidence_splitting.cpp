@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
@@ -217,9 +218,10 @@ class Split {
   std::vector<Value*> iteration(ir::Builder& b, const std::vector<Value*>& state, const Tapes& tapes,
                                 std::size_t which) {
     const bool answer = point_.comparison && point_.comparison->is(Opcode::eq_) == (which == 1);
+    const std::unordered_set<const Op*> before(b.block()->ops.begin(), b.block()->ops.end());
     std::vector<Value*> next = clone_iteration(b, *loop_, state, point_.comparison, answer);
     for (Op* op : b.block()->ops)
-      if (is_tape(*op))
+      if (is_tape(*op) && !before.contains(op))
         if (const auto tape = tapes.find(op->integer); tape != tapes.end()) op->integer = tape->second[which];
     return next;
   }

@@ -20,8 +20,8 @@ namespace lantern::passes {
 /// about iterations, whatever the operations were.)
 ///
 /// Nests become one nest where the later needs of the earlier the elements of its own iterations alone. Then loops over as
-/// many iterations that have nothing to do with each other join, too, unless they add to what other iterations add to, or
-/// are long: a launch is saved (horizontal fusion).
+/// many iterations that have nothing to do with each other join, too, unless they are long, or one adds to what other
+/// iterations add to and the other does not: a launch is saved (horizontal fusion).
 ///
 /// All that an iteration does counts as one: where a kernel may fail in two places, the earlier iteration tells. Nothing that
 /// may fail passes a check of the host, and no tensor is copied for it: where something between the loops updates what the

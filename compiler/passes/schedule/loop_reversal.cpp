@@ -45,7 +45,7 @@ void reverse(Op* loop, const Countdown& down) {
   ir::Builder before = ir::Builder::before(loop);
   before.loc = loop->loc;
   loop->operands[down.index] = before.integer(0);
-  // In the head 0 < n was asked of the number that is left.
+  // The condition was 0 < n, where n iterations are left.
   Op* const test = head->ops.back()->operands[0]->def;
   test->operands = {head->params[down.index], size};
   ir::Builder b = ir::Builder::before(body->ops.front());

@@ -1,0 +1,35 @@
+// The code of a program, by the ranks of its arguments.
+#include "lantern/compiler/driver/compile.hpp"
+
+namespace lantern::core::driver {
+
+ProgramCode::ProgramCode(std::string name, std::shared_ptr<const void> function, Datums (*run)(const void*, const Datums&),
+                         CompileOptions options, bool ranked, const std::vector<ir::Type>& types)
+    : name_(std::move(name)), function_(std::move(function)), run_(run), options_(std::move(options)) {
+  if (ranked) only_ = compiled(types);
+}
+
+std::shared_ptr<const Code> ProgramCode::compiled(const std::vector<ir::Type>& types) const {
+  return compile(options_.name.empty() ? name_ : options_.name, types,
+                 [this](const Datums& data) { return run_(function_.get(), data); }, options_);
+}
+
+const Code& ProgramCode::of(const std::vector<ir::Type>& types) {
+  std::string key;
+  for (const ir::Type& t : types) key += t.str() + ",";
+  const std::lock_guard lock(mutex_);
+  auto& code = by_rank_[key];
+  if (!code) code = compiled(types);
+  return *code;
+}
+
+const Code& ProgramCode::known() {
+  if (only_) return *only_;
+  const std::lock_guard lock(mutex_);
+  if (by_rank_.empty())
+    throw Error(
+        "a tensor parameter has no declared rank: call the function first, or declare Tensor<double, dyn, dyn>");
+  return *by_rank_.begin()->second;
+}
+
+}  // namespace lantern::core::driver
