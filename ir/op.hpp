@@ -40,6 +40,7 @@ enum class Attribute : std::uint8_t {
   threads,    ///< external[threads], external[ordered]: how it may be called (external.hpp)
   bounds,     ///< einsum[inside]: no index of a window lies outside (notation.hpp)
   runs,       ///< call[checkpoint], call[fork 3 2]: checkpoint.hpp, team.hpp
+  zeros,      ///< div[sign]: asked for its sign alone; ref_new[minus]: a cell that begins as -0 (passes/direct/flow.hpp)
   memory,     ///< loop[memory 65536], fun[checkpoints 10]: what its reverse may keep (checkpoint.hpp)
 };
 

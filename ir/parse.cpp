@@ -496,6 +496,8 @@ class Parser {
       case Attribute::sizes:
         op.integer = integer("a number of sizes", 0, 64);
         return;
+      case Attribute::zeros:
+        return flag(op.is(Opcode::div_) ? "sign" : "minus", 1);
       case Attribute::runs:
       case Attribute::memory:
         return memory(op);

@@ -68,6 +68,8 @@ std::string attribute_text(const Op& op) {
       const bool known = op.integer >= 0 && op.integer < static_cast<std::int64_t>(Opcode::count_);
       return known ? std::string(info(accumulated_by(op)).name) : "?";
     }
+    case Attribute::zeros:
+      return op.integer == 0 ? "" : op.is(Opcode::div_) ? "sign" : "minus";
     case Attribute::runs:
       if (team_size(op) > 0)
         return "fork " + std::to_string(team_size(op)) + " " + std::to_string(team_threads(op));

@@ -267,6 +267,8 @@ class Verifier {
         return n == 0 || op.operands.size() > 1;
       case Attribute::threads:
         return n == 0 || n == in_threads || n == in_order;
+      case Attribute::zeros:
+        return n == 0 || n == 1;
       case Attribute::bounds:
         return n == 0 || n == inside;
       case Attribute::runs:

@@ -9,25 +9,21 @@ using ir::Value;
 
 LoopValues build_while(Builder& b, const LoopValues& initial, FunctionRef<Value*(Builder&, const LoopValues&)> condition,
                        FunctionRef<LoopValues(Builder&, const LoopValues&)> body, const ir::Op* like) {
-  const auto names = [&](const LoopValues& of, const LoopValues& values) {
-    for (std::size_t i = 0; i < values.size(); ++i) values[i]->name = of[i]->name;
-  };
   ir::Module& module = b.module();
   ir::Op* const loop = module.new_op(Opcode::loop_, b.block());
   loop->loc = b.loc;
   loop->operands = initial;
-  for (int i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < 2; ++i) {
     loop->blocks.push_back(module.new_block(loop, b.block()->function));
-    for (const Value* v : initial) module.add_param(loop->blocks.back(), v->type);
-    names(like ? like->blocks[static_cast<std::size_t>(i)]->params : initial, loop->blocks.back()->params);
+    for (const Value* v : like ? like->blocks[i]->params : initial)
+      module.add_param(loop->blocks.back(), v->type, v->name);
   }
   Builder head(module, loop->blocks[0]), inside(module, loop->blocks[1]);
   head.loc = inside.loc = b.loc;
   head.yield({condition(head, loop->blocks[0]->params)});
   inside.yield(body(inside, loop->blocks[1]->params));
   b.take(loop);
-  for (const Value* v : initial) module.add_result(loop, v->type);
-  names(like ? like->results : initial, loop->results);
+  for (const Value* v : like ? like->results : initial) module.add_result(loop, v->type, v->name);
   return loop->results;
 }
 

@@ -12,8 +12,9 @@ namespace lantern::passes {
 
 using LoopValues = std::vector<ir::Value*>;
 
-/// Writes `while (condition(state)) state = body(state)`; gives the state after it. Its names are those of `initial`, or
-/// of the state of another loop, `like`. What `body` writes into the block around goes before the loop.
+/// Writes `while (condition(state)) state = body(state)`; gives the state after it. Its types and names are those of
+/// `initial`, or of the state of another loop, `like`: a size that changes is not known there. What `body` writes into the
+/// block around goes before the loop.
 LoopValues build_while(ir::Builder& b, const LoopValues& initial,
                        ir::FunctionRef<ir::Value*(ir::Builder&, const LoopValues& state)> condition,
                        ir::FunctionRef<LoopValues(ir::Builder&, const LoopValues& state)> body,
