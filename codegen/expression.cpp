@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lantern/ir/graph.hpp"
+#include "lantern/ir/signed_zero.hpp"
 
 namespace lantern::codegen {
 
@@ -173,7 +173,7 @@ int occurrences(std::string_view pattern, char variable) {
 }
 
 std::string_view row_expression(const ir::Op& op) {
-  if (op.is(ir::Opcode::div_) && op.integer == 1 && op.result()->type.is_float_element()) return "copysign(x, y)";
+  if (ir::is_asked_for_sign(op)) return "copysign(x, y)";
   return ir::info(op.code).expression;
 }
 

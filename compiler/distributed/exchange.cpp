@@ -187,7 +187,7 @@ Datum all_reduce_by_rule(const Call& call, Reduction reduction, const Datum& x) 
       [=](const Call& c, const Datum& v) { return all_reduce_by_rule(c, reduction, v); });
 }
 
-/// Part r of x goes to rank r. The derivative is that of all_reduce, of which each rank has one part.
+/// Part r of x goes to rank r. Each rank has one part of what all_reduce gives, and of its derivative.
 Datum reduce_scatter_by_rule(const Call& call, const Spec& spec, const Datum& x) {
   const auto slope = [reduction = spec.reduction](const Call& c, const Datum& v, const Datum& y) {
     return reduction == Reduction::product ? product_of_others(c, v) : first_holder(c, v, all_gather(c, op(Opcode::stop_gradient_, c, {y})));

@@ -366,7 +366,7 @@ inline std::vector<Row> rows_of_arrays() {
     });
     return max(twice(sqrt(a[0]), 1), a[1]);
   }, {0, 4});
-  // Arrays of which a loop changes elements that it also reads.
+  // Loops that change elements of an array, and also read them.
   add("39t", [](V a) {
     return FOR(1, a.size(), sqrt(a), [&](auto i, V s) { return s.set(i, s[i] + 0.5 * s[i - 1]); })[1];
   }, {1, 4, 0}, true);

@@ -46,8 +46,8 @@ struct ChannelWindow {
     std::int64_t stride, dilation, before;  ///< [stride row + dilation window - before]
   } place[2];
 };
-/// The window of each channel that a sum of products is, of tensors of these types; nothing for others, and for windows that
-/// are large, or of which the size is not known.
+/// The window of each channel that a sum of products is, of tensors of these types; nothing for others, for large windows, and for
+/// windows of unknown size.
 std::optional<ChannelWindow> channel_window(const ir::Notation& n, const ir::Type& x, const ir::Type& y);
 
 /// Products of sizes that are known to be smaller, a cube of 40, become loops, which may join others; the

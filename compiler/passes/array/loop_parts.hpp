@@ -1,4 +1,4 @@
-// A loop in parts, in each of which the answer of a comparison is known.
+// A loop is split into parts. Each part knows the answer of a comparison.
 #pragma once
 
 #include <vector>

@@ -28,7 +28,7 @@ class Product {
 
   Value* run() {
     if (!member_.stored) return nullptr;
-    const bool windows = sums_windows(member_);  // of which the routine knows where they lie outside
+    const bool windows = sums_windows(member_);  // the routine knows where a window lies outside
     for (Element& e : member_.reads)
       if (lies_outside(e.at) && !windows) e = surrounded(e);
     const NestIndices place = member_.result;

@@ -4,6 +4,7 @@
 #include "lantern/compiler/passes/direct/flow_analysis.hpp"
 #include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
+#include "lantern/ir/signed_zero.hpp"
 
 namespace lantern::passes {
 
@@ -37,8 +38,8 @@ class Guard : Flows {
 
   // ---- cells that begin as -0, and tapes
 
-  /// Those of which no block sees whether something is added to them, with all that they are handed on as: additions to a
-  /// parameter are additions to its arguments.
+  /// Marks cells where no block sees whether something is added. A cell and the parameters that it is passed as are marked
+  /// together: additions to a parameter are additions to its arguments.
   void find_marked() {
     std::unordered_map<Value*, Value*> same;
     const auto root = [&](Value* v) {
@@ -69,7 +70,7 @@ class Guard : Flows {
       if (!marked.contains(root(v))) continue;
       cells_[v].marked = true;
       marked_.push_back(v);
-      if (own(v)) v->def->integer = 1;
+      if (own(v)) v->def->integer = ir::begins_as_minus_zero;
     }
   }
   bool takes_mark(const Value* v, const Cell& c) {
@@ -80,7 +81,7 @@ class Guard : Flows {
   /// Whether it is not -0.
   static Value* something(Builder& b, Value* v) {
     Value* const zero = b.zero_like(v);
-    Value* const reciprocal = b.emit(Opcode::div_, {filled(b, 1, v), v}, 1);  // of -0 it is -inf
+    Value* const reciprocal = b.emit(Opcode::div_, {filled(b, 1, v), v}, ir::sign_alone);  // of -0 it is -inf
     return b.emit(Opcode::lor_, {b.emit(Opcode::ne_, {v, zero}), b.emit(Opcode::lt_, {zero, reciprocal})});
   }
   static Value* filled(Builder& b, double number, Value* like) {

@@ -38,7 +38,7 @@ class Flows {
     bool outside = false;      ///< used in other blocks than its own
     bool wanted = false;       ///< a product is made of what it holds
     bool wanted_pole = false;  ///< with a factor that may be infinite
-    bool wanted_quotient = false;  ///< of which one is infinite where the program itself divides by 0
+    bool wanted_quotient = false;  ///< one of them is infinite where the program itself divides by 0
     bool recurrent = false;    ///< of an array that a loop hands on, and reads elements of
     bool whole = false;        ///< it is taken for one to which something flows always
     bool marked = false;       ///< it begins as -0 and holds -0 as long as nothing has been added

@@ -215,8 +215,8 @@ std::optional<std::vector<std::size_t>> levels_of(const Op& access, const std::v
   return levels;
 }
 
-/// Two nests over the same iterations, the second of which needs of the first at most the elements of its own iteration:
-/// they become one nest, not only one outermost loop.
+/// True for two nests over the same iterations where each iteration of the second reads at most the first's elements of that
+/// iteration. They become one nest, not only one outermost loop.
 bool pointwise(const Op* a, const Op* b, const Equal& equal) {
   const auto nest_a = nest_of(a), nest_b = nest_of(b);
   const auto in_a = indices_of(nest_a), in_b = indices_of(nest_b);

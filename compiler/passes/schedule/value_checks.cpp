@@ -6,6 +6,7 @@
 #include "lantern/compiler/passes/analysis/live_uses.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 #include "lantern/ir/shape.hpp"
+#include "lantern/ir/signed_zero.hpp"
 
 namespace lantern::passes {
 
@@ -43,9 +44,6 @@ bool moves(const Op& op) {
   }
 }
 
-/// A reciprocal that is infinite as it should be: see direct/flow.hpp.
-bool tells_sign_of_zero(const Op& op) { return op.is(Opcode::div_) && op.integer == 1; }
-
 bool is_update_of_part(const Op& op) {
   return op.is(Opcode::add_at_) || op.is(Opcode::add_take_) || op.is(Opcode::add_slice_);
 }
@@ -71,7 +69,7 @@ class Insertion {
       if (number) check(op, Opcode::add_, op->operands);
       return;
     }
-    if (op->results.size() != 1 || !op->blocks.empty() || moves(*op) || tells_sign_of_zero(*op)) return;
+    if (op->results.size() != 1 || !op->blocks.empty() || moves(*op) || ir::is_asked_for_sign(*op)) return;
     Value* const result = op->result();
     if (!is_checked_type(result->type) || (result->type.is_tensor() && !uses_.elements_matter(result))) return;
     if (is_update_of_part(*op)) return check_part(op);
