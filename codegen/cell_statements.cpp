@@ -41,7 +41,7 @@ void StatementPrinter::cell(const Op& op) {
     case Opcode::ref_new_: {
       const Value *result = op.result(), *primal = op.operands[0];
       const ir::Type& type = result->type.content();
-      const std::string minus_zero = op.integer != 0 ? float_literal(-0.0, type.element()).text : "";  // in direct/flow.hpp
+      const std::string minus_zero = op.integer == ir::as_minus_zero ? float_literal(-0.0, type.element()).text : "";  // in direct/flow.hpp
       std::string initial = minus_zero.empty() ? zero(type) : minus_zero;
       if (type.is_tensor()) {
         initial = unit_.prelude().tensor_function("zeros", type.element(), type.rank()) + "(" + ws() +

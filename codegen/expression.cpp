@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "lantern/ir/signed_zero.hpp"
 
 namespace lantern::codegen {
 
@@ -170,11 +169,6 @@ int occurrences(std::string_view pattern, char variable) {
   int n = 0;
   for (const Token& t : tokens(pattern)) n += t.text.size() == 1 && t.text[0] == variable;
   return n;
-}
-
-std::string_view row_expression(const ir::Op& op) {
-  if (ir::is_asked_for_sign(op)) return "copysign(x, y)";
-  return ir::info(op.code).expression;
 }
 
 Expression substitute(std::string_view pattern, std::span<const Expression> operands, const Target& target,

@@ -9,10 +9,6 @@
 #include "lantern/codegen/target.hpp"
 #include "lantern/ir/op.hpp"
 
-namespace lantern::ir {
-struct Op;
-}
-
 namespace lantern::codegen {
 
 /// Precedence of C operators, loosest first.
@@ -65,9 +61,6 @@ std::string in_context(const Expression& e, Precedence least);
 /// How often each of x, y, z occurs in an expression of the table.
 int occurrences(std::string_view pattern, char variable);
 
-/// The expression of an operation's row in the table. A reciprocal that is asked for its sign alone (direct/flow.hpp) is
-/// no division.
-std::string_view row_expression(const ir::Op& op);
 /// A row's expression with operands in place of x, y, z, their kind in place of T, and parentheses only where
 /// they are needed. Names of functions that occur are appended to `functions`.
 Expression substitute(std::string_view pattern, std::span<const Expression> operands, const Target& target,

@@ -483,7 +483,7 @@ Expression StatementPrinter::applied(const Op& op, const std::vector<Expression>
     return e;
   }
   const bool carried = (op.is(Opcode::min_) || op.is(Opcode::max_)) && passes::is_recurrence(op);
-  const std::string_view pattern = !carried                ? row_expression(op)
+  const std::string_view pattern = !carried                ? ir::info(op.code).expression
                                    : op.is(Opcode::min_) ? std::string_view("lt_carried_min(x, y)")
                                                          : std::string_view("lt_carried_max(x, y)");
   Expression e = substitute(pattern, operands, unit_.target(), kind, functions);

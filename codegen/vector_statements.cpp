@@ -143,7 +143,7 @@ void StatementPrinter::vector(const Op& op) {
   const bool bare =
       mixes(op.code) && std::ranges::any_of(op.operands, [](const Value* v) { return !is_splat(v); });
   for (const Value* v : op.operands) operands.push_back(value(bare && is_splat(v) ? v->def->operands[0] : v));
-  const std::string_view pattern = row_expression(op);
+  const std::string_view pattern = ir::info(op.code).expression;
   const std::size_t call = pattern.find('(');
   // Lanes in equal steps are made on the spot where they are not just an index: as with lane_index.
   const auto steps = lane_steps(result);

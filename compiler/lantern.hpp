@@ -62,42 +62,13 @@ using core::einsum;  ///< einsum<"ij,jk->ik">(a, b): products and sums in index 
 using core::permute; ///< permute<2, 0, 1>(t); beside it sum<0>(t) and mean<0, 2>(t), over dimensions
 using core::select;  ///< select(c, a, b): `a` where the condition holds, else `b`; both are computed
 
-// Functions of <cmath>, of numbers and element by element; compiler/staging/rep.hpp.
+// Functions of <cmath>, of numbers and element by element: those of the rows MATH_1 and MATH_2 of ir/ops.inc, and three.
+#define MATH_1(name, ...) using core::name;
+#define MATH_2(name, ...) using core::standard_names::name;
+#include "lantern/ir/ops.inc"
 using core::abs;
-using core::acos;
-using core::acosh;
-using core::asin;
-using core::asinh;
-using core::atan;
-using core::atanh;
-using core::cbrt;
-using core::ceil;
-using core::cos;
-using core::cosh;
-using core::erf;
-using core::erfc;
-using core::exp;
-using core::exp2;
-using core::expm1;
 using core::fabs;
-using core::floor;
-using core::lgamma;
-using core::log;
-using core::log10;
-using core::log1p;
-using core::log2;
-using core::round;
 using core::sign;
-using core::sin;
-using core::sinh;
-using core::sqrt;
-using core::tan;
-using core::tanh;
-using core::trunc;
-using core::standard_names::atan2;
-using core::standard_names::fmod;
-using core::standard_names::hypot;
-using core::standard_names::pow;
 
 // More of them: compiler/staging/functions.hpp.
 using core::clip;  ///< clip(x, lo, hi)

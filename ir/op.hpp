@@ -40,9 +40,12 @@ enum class Attribute : std::uint8_t {
   threads,    ///< external[threads], external[ordered]: how it may be called (external.hpp)
   bounds,     ///< einsum[inside]: no index of a window lies outside (notation.hpp)
   runs,       ///< call[checkpoint], call[fork 3 2]: checkpoint.hpp, team.hpp
-  zeros,      ///< div[sign]: asked for its sign alone; ref_new[minus]: a cell that begins as -0 (passes/direct/flow.hpp)
+  zeros,      ///< ref_new[minus]: a cell that begins as -0
   memory,     ///< loop[memory 65536], fun[checkpoints 10]: what its reverse may keep (checkpoint.hpp)
 };
+
+/// The attribute of a ref_new whose cell begins as -0 (passes/direct/flow.hpp).
+inline constexpr std::int64_t as_minus_zero = 1;
 
 struct OpInfo {
   std::string_view name;

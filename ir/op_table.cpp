@@ -26,7 +26,6 @@ std::vector<OpInfo> make_table() {
   table.push_back({#name, -1, Rule::special, Effect::effect, "", {}, false}); \
   __VA_OPT__(table.back().attribute = Attribute::__VA_ARGS__;)
 #include "lantern/ir/ops.inc"
-  table[static_cast<std::size_t>(Opcode::div_)].attribute = Attribute::zeros;
   return table;
 }
 

@@ -497,7 +497,7 @@ class Parser {
         op.integer = integer("a number of sizes", 0, 64);
         return;
       case Attribute::zeros:
-        return flag(op.is(Opcode::div_) ? "sign" : "minus", 1);
+        return flag("minus", as_minus_zero);
       case Attribute::runs:
       case Attribute::memory:
         return memory(op);

@@ -69,7 +69,7 @@ std::string attribute_text(const Op& op) {
       return known ? std::string(info(accumulated_by(op)).name) : "?";
     }
     case Attribute::zeros:
-      return op.integer == 0 ? "" : op.is(Opcode::div_) ? "sign" : "minus";
+      return op.integer == as_minus_zero ? "minus" : "";
     case Attribute::runs:
       if (team_size(op) > 0)
         return "fork " + std::to_string(team_size(op)) + " " + std::to_string(team_threads(op));

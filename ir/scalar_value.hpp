@@ -31,11 +31,10 @@ T lt_max(T x, T y) {
 /// Scalar operations with a result of the operand type; the expressions are those of the table.
 template <class T>
 T scalar_value(Opcode op, T first, T second, T third) {
-  using std::acos, std::asin, std::atan, std::atan2, std::cos, std::cosh, std::erf, std::erfc, std::exp,
-      std::expm1, std::fabs, std::floor, std::fma, std::lgamma, std::log, std::log1p, std::pow, std::sin,
-      std::sinh, std::sqrt, std::tan, std::tanh;
-  using std::acosh, std::asinh, std::atanh, std::cbrt, std::ceil, std::exp2, std::fmod, std::hypot,
-      std::log10, std::log2, std::round, std::trunc;
+#define MATH_1(name, ...) using std::name;
+#define MATH_2(name, ...) using std::name;
+#include "lantern/ir/ops.inc"
+  using std::fabs, std::fma;
   const WrappingOr<T> x(first), y(second), z(third);
   constexpr bool is_float = std::is_floating_point_v<T>;
   constexpr bool is_bool = std::is_same_v<T, bool>;

@@ -268,7 +268,7 @@ class Verifier {
       case Attribute::threads:
         return n == 0 || n == in_threads || n == in_order;
       case Attribute::zeros:
-        return n == 0 || n == 1;
+        return n == 0 || n == as_minus_zero;
       case Attribute::bounds:
         return n == 0 || n == inside;
       case Attribute::runs:

@@ -325,7 +325,7 @@ void Prelude::math(const std::string& name, Kind kind) {
                                      ? std::string_view(name).substr(0, name.size() - 1)
                                      : std::string_view(name);
   const ir::Opcode op = ir::opcode_named(plain);
-  const bool two = plain == "copysign" || (op != ir::Opcode::count_ && ir::info(op).arity == 2);
+  const bool two = op != ir::Opcode::count_ && ir::info(op).arity == 2;
   const bool three = name == "fma" || name == "fmaf";
   add(Group::prototypes, type + " " + name + "(" + type + " x" + (two || three ? ", " + type + " y" : "") +
                              (three ? ", " + type + " z" : "") + ");\n");

@@ -108,12 +108,15 @@ inline void __threadfence() {}
 /// Prototypes of the functions of <math.h> that generated text may call, for both kinds.
 std::string mathematics() {
   std::string text;
-  for (const char* one : {"exp",  "exp2", "expm1", "log",  "log2",   "log10", "log1p", "sqrt",  "cbrt",  "sin",   "cos",  "tan",
-                          "asin", "acos", "atan",  "sinh", "cosh",   "tanh",  "asinh", "acosh", "atanh", "floor", "ceil", "trunc",
-                          "rint", "fabs", "erf",   "erfc", "lgamma", "tgamma", "round", "nearbyint", "logb"})
-    text += std::string("double ") + one + "(double); float " + one + "f(float);\n";
-  for (const char* two : {"pow", "atan2", "fmod", "hypot", "copysign", "fmin", "fmax", "remainder", "nextafter", "fdim"})
-    text += std::string("double ") + two + "(double, double); float " + two + "f(float, float);\n";
+  const auto of_one = [&](const std::string& name) { text += "double " + name + "(double); float " + name + "f(float);\n"; };
+  const auto of_two = [&](const std::string& name) {
+    text += "double " + name + "(double, double); float " + name + "f(float, float);\n";
+  };
+#define MATH_1(name, ...) of_one(#name);
+#define MATH_2(name, ...) of_two(#name);
+#include "lantern/ir/ops.inc"
+  for (const char* one : {"rint", "fabs", "tgamma", "nearbyint", "logb"}) of_one(one);
+  for (const char* two : {"fmin", "fmax", "remainder", "nextafter", "fdim"}) of_two(two);
   return text + "double fma(double, double, double); float fmaf(float, float, float);\n";
 }
 

@@ -72,45 +72,15 @@ struct DefaultSymbols {
 
 DefaultSymbols make_default_symbols() {
   DefaultSymbols table;
-  table.unary("sqrt", ::sqrt, ::sqrtf);
-  table.unary("cbrt", ::cbrt, ::cbrtf);
-  table.unary("exp", ::exp, ::expf);
-  table.unary("exp2", ::exp2, ::exp2f);
-  table.unary("expm1", ::expm1, ::expm1f);
-  table.unary("log", ::log, ::logf);
-  table.unary("log2", ::log2, ::log2f);
-  table.unary("log10", ::log10, ::log10f);
-  table.unary("log1p", ::log1p, ::log1pf);
-  table.unary("sin", ::sin, ::sinf);
-  table.unary("cos", ::cos, ::cosf);
-  table.unary("tan", ::tan, ::tanf);
-  table.unary("asin", ::asin, ::asinf);
-  table.unary("acos", ::acos, ::acosf);
-  table.unary("atan", ::atan, ::atanf);
-  table.unary("sinh", ::sinh, ::sinhf);
-  table.unary("cosh", ::cosh, ::coshf);
-  table.unary("tanh", ::tanh, ::tanhf);
-  table.unary("asinh", ::asinh, ::asinhf);
-  table.unary("acosh", ::acosh, ::acoshf);
-  table.unary("atanh", ::atanh, ::atanhf);
-  table.unary("erf", ::erf, ::erff);
-  table.unary("erfc", ::erfc, ::erfcf);
-  table.unary("lgamma", ::lgamma, ::lgammaf);
+#define MATH_1(name, ...) table.unary(#name, ::name, ::name##f);
+#define MATH_2(name, ...) table.binary(#name, ::name, ::name##f);
+#include "lantern/ir/ops.inc"
   table.unary("tgamma", ::tgamma, ::tgammaf);
   table.unary("fabs", ::fabs, ::fabsf);
-  table.unary("floor", ::floor, ::floorf);
-  table.unary("ceil", ::ceil, ::ceilf);
-  table.unary("trunc", ::trunc, ::truncf);
-  table.unary("round", ::round, ::roundf);
   table.unary("rint", ::rint, ::rintf);
   table.unary("nearbyint", ::nearbyint, ::nearbyintf);
-  table.binary("pow", ::pow, ::powf);
-  table.binary("atan2", ::atan2, ::atan2f);
-  table.binary("hypot", ::hypot, ::hypotf);
   table.binary("fmin", ::fmin, ::fminf);
   table.binary("fmax", ::fmax, ::fmaxf);
-  table.binary("fmod", ::fmod, ::fmodf);
-  table.binary("copysign", ::copysign, ::copysignf);
   table.ternary("fma", ::fma, ::fmaf);
   table.add("memcpy", ::memcpy);
   table.add("memmove", ::memmove);

@@ -185,8 +185,7 @@ void Replay::run_op(ir::Op* op) {
       const Datums operands = values(op->operands);
       const bool has = op->code == Opcode::dim_ || op->code == Opcode::tree_value_ || op->code == Opcode::cast_ ||
                        ir::is_einsum(op->code);
-      // That of a division: flow.hpp.
-      const std::int64_t attribute = has || op->is(Opcode::div_) ? op->integer : 0;
+      const std::int64_t attribute = has ? op->integer : 0;
       return give({perform({op->code, attribute, place(op), op->result()->type.dims(), op->text}, operands)});
     }
   }

@@ -72,6 +72,7 @@ constexpr Row rows[] = {
      "Abs(x),Abs(y)))),"
      "Div(Min(Abs(x),Abs(y)),Where(Equal(Max(Abs(x),Abs(y)),0),1,Max(Abs(x),Abs(y))))))))"},
     {Opcode::fmod_, "Mod[fmod](x,y)"},
+    {Opcode::copysign_, "Where(Less(Where(Equal(y,0),Div(1,y),y),0),Neg(Abs(x)),Abs(x))"},
     {Opcode::erf_, "Erf(x)"},
     {Opcode::erfc_, "Sub(1,Erf(x))"},
     {Opcode::lt_, "Less(x,y)"},

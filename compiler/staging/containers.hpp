@@ -57,7 +57,8 @@ class Rep<Array<T>> {
   }
 
   LANTERN_ARITHMETIC(Array<T>)
-  LANTERN_REAL_FUNCTIONS(Array<T>)
+#define MATH_2(name, ...) LANTERN_OF_TWO(name, Array<T>)
+#include "lantern/ir/ops.inc"
   LANTERN_TENSOR_FUNCTIONS(Array<T>)
   LANTERN_BITS(Array<T>)
   LANTERN_BROADCASTING(operator+, add)
@@ -294,7 +295,8 @@ class Rep<Tensor<T, Dims...>> {
   }
 
   LANTERN_ARITHMETIC(value_type)
-  LANTERN_REAL_FUNCTIONS(value_type)
+#define MATH_2(name, ...) LANTERN_OF_TWO(name, value_type) LANTERN_BROADCASTING(name, name)
+#include "lantern/ir/ops.inc"
   LANTERN_TENSOR_FUNCTIONS(value_type)
   LANTERN_BITS(value_type)
   friend Rep operator%(const At<value_type>& a, const At<value_type>& b)
@@ -308,10 +310,6 @@ class Rep<Tensor<T, Dims...>> {
   LANTERN_BROADCASTING(operator-, sub)
   LANTERN_BROADCASTING(operator*, mul)
   LANTERN_BROADCASTING(operator/, div)
-  LANTERN_BROADCASTING(pow, pow)
-  LANTERN_BROADCASTING(atan2, atan2)
-  LANTERN_BROADCASTING(hypot, hypot)
-  LANTERN_BROADCASTING(fmod, fmod)
   LANTERN_BROADCASTING_TO(min, detail::min_of<value_type>, detail::broadcast_t<value_type, U>)
   LANTERN_BROADCASTING_TO(max, detail::max_of<value_type>, detail::broadcast_t<value_type, U>)
   LANTERN_BROADCASTING_TO(operator&, detail::bit_and_of<value_type>, detail::broadcast_t<value_type, U>)
@@ -365,7 +363,7 @@ class Rep<Tensor<T, Dims...>> {
 #undef LANTERN_SET_ROWS
 #undef LANTERN_LVALUE
 #undef LANTERN_ARITHMETIC
-#undef LANTERN_REAL_FUNCTIONS
+#undef LANTERN_OF_TWO
 #undef LANTERN_TENSOR_FUNCTIONS
 #undef LANTERN_BROADCASTING
 #undef LANTERN_BROADCASTING_TO

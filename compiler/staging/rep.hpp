@@ -364,12 +364,9 @@ R unary(Opcode code, const Datum& a, const std::source_location& l) {
   "rows and slices are values. Set the elements, FOR(0, n, t, [&](auto k, auto t) { return t.set(i, k, v[k]); })"
 #endif
 
-/// Floating-point functions of two operands, literals allowed.
-#define LANTERN_REAL_FUNCTIONS(T)                                                                           \
-  [[nodiscard]] friend Rep pow(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::pow_, a, b); }        \
-  [[nodiscard]] friend Rep atan2(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::atan2_, a, b); }    \
-  [[nodiscard]] friend Rep hypot(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::hypot_, a, b); }    \
-  [[nodiscard]] friend Rep fmod(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::fmod_, a, b); }
+/// A function of <math.h> of two operands, literals allowed.
+#define LANTERN_OF_TWO(name, T) \
+  [[nodiscard]] friend Rep name(const At<T>& a, const At<T>& b) { return detail::binary<Rep>(Opcode::name##_, a, b); }
 
 /// Bits of integers in two's complement, `>>` with copies of the sign. A shift by a number that is not from 0 to
 /// below the number of bits goes by its lowest bits.
@@ -549,7 +546,8 @@ class Rep<T> {
   [[nodiscard]] friend Rep fma(const At<T>& a, const At<T>& b, const At<T>& c) {
     return Rep(perform({Opcode::fma_, 0, a.loc}, {a.datum, b.datum, c.datum}));
   }
-  LANTERN_REAL_FUNCTIONS(T)
+#define MATH_2(name, ...) LANTERN_OF_TWO(name, T)
+#include "lantern/ir/ops.inc"
 
  private:
   Storage<detail::storage_kind<T>> storage_;
@@ -658,36 +656,10 @@ LANTERN_EXTREMUM(max)
   [[nodiscard]] Rep<T> name(const Rep<T>& x, std::source_location l = std::source_location::current()) {         \
     return detail::unary<Rep<T>>(Opcode::op##_, x.datum(), l);                                     \
   }
-LANTERN_UNARY(sqrt, sqrt)
-LANTERN_UNARY(exp, exp)
-LANTERN_UNARY(log, log)
-LANTERN_UNARY(exp2, exp2)
-LANTERN_UNARY(log2, log2)
-LANTERN_UNARY(log10, log10)
-LANTERN_UNARY(cbrt, cbrt)
-LANTERN_UNARY(log1p, log1p)
-LANTERN_UNARY(expm1, expm1)
-LANTERN_UNARY(sin, sin)
-LANTERN_UNARY(cos, cos)
-LANTERN_UNARY(tan, tan)
-LANTERN_UNARY(asin, asin)
-LANTERN_UNARY(acos, acos)
-LANTERN_UNARY(atan, atan)
-LANTERN_UNARY(sinh, sinh)
-LANTERN_UNARY(cosh, cosh)
-LANTERN_UNARY(tanh, tanh)
-LANTERN_UNARY(asinh, asinh)
-LANTERN_UNARY(acosh, acosh)
-LANTERN_UNARY(atanh, atanh)
-LANTERN_UNARY(erf, erf)
-LANTERN_UNARY(erfc, erfc)
-LANTERN_UNARY(lgamma, lgamma)
+#define MATH_1(name, ...) LANTERN_UNARY(name, name)
+#include "lantern/ir/ops.inc"
 LANTERN_UNARY(abs, abs)
 LANTERN_UNARY(fabs, abs)
-LANTERN_UNARY(floor, floor)
-LANTERN_UNARY(ceil, ceil)
-LANTERN_UNARY(trunc, trunc)
-LANTERN_UNARY(round, round)
 LANTERN_UNARY(sign, sign)
 #undef LANTERN_UNARY
 
@@ -728,10 +700,8 @@ concept ElementOf =
                                                     std::source_location l = std::source_location::current()) {   \
     return detail::binary<Rep<detail::broadcast_t<T, U>>>(op, At<T>(a, l), At<U>(b, l));                           \
   }
-LANTERN_BINARY(pow, Opcode::pow_, IsReal)
-LANTERN_BINARY(atan2, Opcode::atan2_, IsReal)
-LANTERN_BINARY(hypot, Opcode::hypot_, IsReal)
-LANTERN_BINARY(fmod, Opcode::fmod_, IsReal)
+#define MATH_2(name, ...) LANTERN_BINARY(name, Opcode::name##_, IsReal)
+#include "lantern/ir/ops.inc"
 LANTERN_BINARY(min, detail::min_of<T>, IsNumber)
 LANTERN_BINARY(max, detail::max_of<T>, IsNumber)
 #undef LANTERN_BINARY
@@ -742,44 +712,15 @@ LANTERN_BINARY(max, detail::max_of<T>, IsNumber)
 /// What is written std::max(a, b) over numbers means the same over Reps. std::max itself would branch, and
 /// the others are not there for any type: as in other libraries of numbers, ours stand beside them.
 namespace std {
+#define MATH_1(name, ...) using lantern::core::name;
+#define MATH_2(name, ...) using lantern::core::standard_names::name;
+#include "lantern/ir/ops.inc"
 using lantern::core::abs;
-using lantern::core::acos;
-using lantern::core::acosh;
-using lantern::core::asin;
-using lantern::core::asinh;
-using lantern::core::atan;
-using lantern::core::atanh;
-using lantern::core::cbrt;
-using lantern::core::ceil;
-using lantern::core::cos;
-using lantern::core::cosh;
-using lantern::core::erf;
-using lantern::core::erfc;
-using lantern::core::exp2;
-using lantern::core::exp;
-using lantern::core::expm1;
 using lantern::core::fabs;
-using lantern::core::floor;
-using lantern::core::lgamma;
-using lantern::core::log10;
-using lantern::core::log1p;
-using lantern::core::log2;
-using lantern::core::log;
 using lantern::core::max;
 using lantern::core::min;
-using lantern::core::round;
-using lantern::core::sin;
-using lantern::core::sinh;
-using lantern::core::sqrt;
-using lantern::core::tan;
-using lantern::core::tanh;
-using lantern::core::trunc;
-using lantern::core::standard_names::atan2;
-using lantern::core::standard_names::fmod;
-using lantern::core::standard_names::hypot;
 using lantern::core::standard_names::max;
 using lantern::core::standard_names::min;
-using lantern::core::standard_names::pow;
 }  // namespace std
 
 #include "lantern/compiler/staging/containers.hpp"

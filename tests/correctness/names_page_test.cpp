@@ -141,6 +141,7 @@ std::set<std::string> listed(const fs::path& header) {
   const std::string code = code_of(text_of(header));
   const std::regex line(R"(using core::(?:\w+::)*(\w+);)");
   for (std::sregex_iterator i(code.begin(), code.end(), line), end; i != end; ++i) names.insert((*i)[1]);
+  names.erase("name");  // of a macro over the rows of <math.h>
   return names;
 }
 
@@ -149,6 +150,9 @@ std::set<std::string> public_names() {
   std::set<std::string> all;
   for (const char* header : {"lantern", "tensor", "complex", "mdspan"})
     all.merge(listed(root / "compiler" / (std::string(header) + ".hpp")));
+  const std::string rows = text_of(root / "ir" / "ops.inc");
+  const std::regex row(R"(\nMATH_[12]\((\w+))");
+  for (std::sregex_iterator i(rows.begin(), rows.end(), row), end; i != end; ++i) all.insert((*i)[1]);
   const std::vector<std::tuple<std::string, std::string, std::string>> spaces = {
       {"nn", "lantern::nn", "nn"},
       {"solvers", "lantern::solvers", "solvers"},

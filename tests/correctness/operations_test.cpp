@@ -159,7 +159,27 @@ TEST_CASE("arithmetic", "[operations]") {
                      {{1.499}, {-1.501}});
   check_operation<2>("fmod", [](auto x, auto y) { return fmod(x, y) * x * y; },
                      {{5.3, 2.0}, {-5.3, 2.0}, {5.3, -2.0}, {0.5, 0.7}});
+  check_operation<2>("copysign", [](auto x, auto y) { return copysign(x, y); },
+                     {{3.0, 4.0}, {-0.3, 0.1}, {0.7, -2.0}, {-5.0, -1e-300}});
   check_operation<2>("hypot", [](auto x, auto y) { return hypot(x, y); }, {{3.0, 4.0}, {-0.3, 0.1}, {0.0, 2.0}});
+}
+
+TEST_CASE("copysign asks the sign of zeros, which nothing else tells", "[operations]") {
+  const auto f = [](D x, D y) { return copysign(x, y); };
+  for (const Target target : {Target::c, Target::cpp}) {
+    const auto value = compile(f, {.target = target});
+    const auto slope = compile(grad<0>(f), {.target = target});
+    for (const double x : {3.0, -3.0, 0.0})
+      for (const double y : {0.0, -0.0, INFINITY, -INFINITY, 1e-320}) {
+        CHECK(value(x, y) == std::copysign(x, y));
+        CHECK(std::signbit(value(x, y)) == std::signbit(y));
+        CHECK(slope(x, y) == (x == 0 ? 0 : std::copysign(1.0, x * std::copysign(1.0, y))));
+      }
+  }
+  const auto all = compile([](Rep<Array<double>> a, Rep<Array<double>> b) { return copysign(a, b); });
+  const std::vector<double> signs{0.0, -0.0, -1.0, 2.0, -0.0, -0.0, 0.0, 5.0, -7.0}, sizes(signs.size(), 4.0);
+  const std::vector<double> got = all(sizes, signs);
+  for (std::size_t i = 0; i < signs.size(); ++i) CHECK(got[i] == std::copysign(4.0, signs[i]));
 }
 
 TEST_CASE("literals, mixed operands and compound assignment", "[operations]") {

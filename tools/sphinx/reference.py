@@ -190,7 +190,6 @@ def headers(root):
     return [h for f in folders for h in sorted((root / f).glob("*.hpp"))]
 
 
-OF_CMATH = {"atan2", "fmod", "hypot"}  # of two arguments; those of one have a docstring in common
 PUBLIC = {"lantern", "core", "named", "nn", "solvers", "linalg", "random", "log_density", "sample", "special", "distributed", "onnx"}
 PREFIX = {"compiler/nn": "nn", "compiler/solvers": "solvers", "compiler/linalg": "linalg", "compiler/special": "special",
           "compiler/distributed": "distributed", "compiler/onnx": "onnx"}
@@ -329,6 +328,7 @@ def write_pages(root, target):
     """One page for each section of docs/names.md, and an index. Returns the names that nothing is said about."""
     table, short = all_entries(root)
     sections, silent = {}, []
+    of_cmath = set(re.findall(r"^MATH_[12]\((\w+)", (root / "ir" / "ops.inc").read_text(encoding="utf-8"), re.M))
     for section, names, others, differences in name_rows(root):
         for name in names:
             entries = table.get(name, [])
@@ -360,9 +360,9 @@ def write_pages(root, target):
                     part += [f"Declared by a macro in [{entry.file}, line {entry.line}](../../{entry.file}).", ""]
                 else:
                     part += ["```cpp", code, "```", f"[{entry.file}, line {entry.line}](../../{entry.file})", ""]
-            if name in OF_CMATH:
+            if name in of_cmath:
                 part += ["The function of `<cmath>`, of numbers and element by element. Slopes at kinks: [conventions](../conventions.md).", ""]
-            documented = name in OF_CMATH or name.split("::")[0] in ("log_density", "sample") and entries or name in short or any(e.doc for e in entries)
+            documented = name in of_cmath or name.split("::")[0] in ("log_density", "sample") and entries or name in short or any(e.doc for e in entries)
             if not documented:
                 silent.append(name)
             sections.setdefault(section, []).append("\n".join(part))

@@ -4,7 +4,6 @@
 #include "lantern/compiler/passes/direct/flow_analysis.hpp"
 #include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
-#include "lantern/ir/signed_zero.hpp"
 
 namespace lantern::passes {
 
@@ -70,7 +69,7 @@ class Guard : Flows {
       if (!marked.contains(root(v))) continue;
       cells_[v].marked = true;
       marked_.push_back(v);
-      if (own(v)) v->def->integer = ir::begins_as_minus_zero;
+      if (own(v)) v->def->integer = ir::as_minus_zero;
     }
   }
   bool takes_mark(const Value* v, const Cell& c) {
@@ -81,8 +80,8 @@ class Guard : Flows {
   /// Whether it is not -0.
   static Value* something(Builder& b, Value* v) {
     Value* const zero = b.zero_like(v);
-    Value* const reciprocal = b.emit(Opcode::div_, {filled(b, 1, v), v}, ir::sign_alone);  // of -0 it is -inf
-    return b.emit(Opcode::lor_, {b.emit(Opcode::ne_, {v, zero}), b.emit(Opcode::lt_, {zero, reciprocal})});
+    Value* const side = b.emit(Opcode::copysign_, {filled(b, 1, v), v});
+    return b.emit(Opcode::lor_, {b.emit(Opcode::ne_, {v, zero}), b.emit(Opcode::lt_, {zero, side})});
   }
   static Value* filled(Builder& b, double number, Value* like) {
     Value* const one = b.number(number, ir::Type(like->type.element()));

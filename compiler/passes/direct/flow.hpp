@@ -12,8 +12,8 @@
 //            select of that. An array is marked, element by element, where products with its adjoint may have infinite
 //            factors (poles.hpp)
 //
-// The ref_new of a marked cell has the attribute 1. So has the reciprocal that tells -0 from 0: its sign alone is asked
-// for, it may be infinite, and printers write no division for it. Zeros that are numbers, as those of a factor 0, stay +0.
+// The ref_new of a marked cell has the attribute 1. copysign(1, x) tells -0 from 0. Zeros that are numbers, as those of a
+// factor 0, stay +0.
 // Sums of products (matrices) take zeros as numbers. Signed zeros: IEEE 754-2019, 6.3.
 #pragma once
 

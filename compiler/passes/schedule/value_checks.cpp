@@ -6,7 +6,6 @@
 #include "lantern/compiler/passes/analysis/live_uses.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 #include "lantern/ir/shape.hpp"
-#include "lantern/ir/signed_zero.hpp"
 
 namespace lantern::passes {
 
@@ -37,6 +36,7 @@ bool moves(const Op& op) {
     case Opcode::zeros_like_:
     case Opcode::copy_:
     case Opcode::stop_gradient_:
+    case Opcode::copysign_:
     case Opcode::tree_value_:
       return true;
     default:
@@ -69,7 +69,7 @@ class Insertion {
       if (number) check(op, Opcode::add_, op->operands);
       return;
     }
-    if (op->results.size() != 1 || !op->blocks.empty() || moves(*op) || ir::is_asked_for_sign(*op)) return;
+    if (op->results.size() != 1 || !op->blocks.empty() || moves(*op)) return;
     Value* const result = op->result();
     if (!is_checked_type(result->type) || (result->type.is_tensor() && !uses_.elements_matter(result))) return;
     if (is_update_of_part(*op)) return check_part(op);
