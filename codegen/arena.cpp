@@ -68,7 +68,9 @@ double ByteCount::magnitude() const {
 
 std::string ByteCount::str() const {
   std::string text;
-  for (const auto& [sizes, factor] : terms_) {
+  std::vector<std::pair<std::vector<std::string>, double>> terms(terms_.begin(), terms_.end());
+  std::ranges::stable_partition(terms, [](const auto& term) { return term.second > 0; });
+  for (const auto& [sizes, factor] : terms) {
     std::string term = std::to_string(static_cast<std::int64_t>(std::abs(factor)));
     if (sizes.empty()) term += factor == 1 ? " byte" : " bytes";
     for (const std::string& s : sizes) term += " * " + s;

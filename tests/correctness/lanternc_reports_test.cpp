@@ -101,6 +101,21 @@ TEST_CASE("--explain tells of loops, recursion, the tape, memory, passes and vec
   CHECK(r.err == "lanternc: error: --explain does not go with --emit\n");
 }
 
+TEST_CASE("--explain tells how many bytes loops move, and how many they have to") {
+  const std::string text = lanternc({directory / "traffic.cpp", "--explain"});
+  const auto of = [&](const std::string& function) {
+    const std::size_t from = text.find(function + "\n"), to = text.find("\n\n", from), at = text.find("bytes moved: ", from);
+    return at < to ? text.substr(at + 13, text.find('\n', at) - at - 13) : "";
+  };
+  CHECK(of("f_squares") == "8 * a.size(); arguments and results alone 8 * a.size()");
+  CHECK(of("f_product") == "8 * a.dim(0) + 8 * a.dim(0) * a.dim(1) + 8 * a.dim(1); arguments and results alone 8 * a.dim(0) + 8 "
+                           "* a.dim(0) * a.dim(1) + 8 * x.size()");
+  CHECK(of("f_triangle") == "4 * a.dim(0) * a.dim(0) - 4 * a.dim(0); arguments and results alone 8 * a.dim(0) * a.dim(1)");
+  CHECK(of("f_steps") == "16 * count * u.size() - 16 * count; arguments and results alone 16 * u.size()");
+  CHECK(of("f_histogram") == "24 * bin.size(); arguments and results alone 8 * bin.size() + 16 * count.size()");
+  CHECK(of("f_number") == "");
+}
+
 TEST_CASE("--explain tells how a program is mapped to a GPU") {
   const std::string text =
       without(lanternc({directory / "kernels.cpp", "--target=cuda", "--explain"}), directory.string() + "/");

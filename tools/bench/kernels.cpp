@@ -77,6 +77,36 @@ std::string check_gradient(const CompiledKernel& k) {
   return "";
 }
 
+/// Empty: the Hessian times a direction agrees with differences of the gradient; else how it does not.
+std::string check_second(const CompiledKernel& k) {
+  for (const std::span<double> d : k.directions) std::ranges::copy(uniform(static_cast<std::int64_t>(d.size())), d.begin());
+  k.second();
+  std::vector<Values> starts;
+  for (const std::span<double> x : k.inputs) starts.emplace_back(x.begin(), x.end());
+  const auto slopes_at = [&](double t) {
+    for (std::size_t a = 0; a < starts.size(); ++a)
+      for (std::size_t e = 0; e < starts[a].size(); ++e) k.inputs[a][e] = starts[a][e] + t * k.directions[a][e];
+    k.gradient();
+    Values all;
+    for (const std::span<double> g : k.gradients) all.insert(all.end(), g.begin(), g.end());
+    return all;
+  };
+  double least = INFINITY;
+  for (const double h : {1e-4, 1e-6}) {
+    const Values above = slopes_at(h), below = slopes_at(-h);
+    double error = 0, size = 0;
+    std::size_t at = 0;
+    for (const std::span<double> p : k.products)
+      for (const double x : p) {
+        const double difference = (above[at] - below[at]) / (2 * h);
+        error += (difference - x) * (difference - x), size += x * x + difference * difference, ++at;
+      }
+    least = std::min(least, size > 0 ? std::sqrt(error / size) : 0);
+  }
+  slopes_at(0);
+  return least <= 1e-4 ? "" : fmt::format("the Hessian times a direction differs from differences of the gradient by {:.1e} of its size", least);
+}
+
 /// Bytes that calls of the gradient ask for: those of a thread that calls nothing else.
 double gradient_bytes(const CompiledKernel& k) {
   double bytes = 0;
@@ -109,11 +139,13 @@ struct Measured {
   double compile_ms = 0, gradient_bytes = 0, argument_bytes = 0;
   /// How many times faster than with the other options, in the same rounds; 0 where there are none.
   double objective_speedup = 0, gradient_speedup = 0;
+  /// The Hessian times a direction in multiples of the gradient, in the same rounds; 0 where it is not asked for.
+  double second = 0;
 };
 
 /// With so many threads, and in one; or with all passes, and without some.
 Ways ways(const Options& options) {
-  Ways all{.usual = {.target = Target::cpp, .opt = 3, .threads = options.threads}, .other = {}};
+  Ways all{.usual = {.target = Target::cpp, .opt = 3, .threads = options.threads}, .other = {}, .second = options.second};
   if (options.threads == 1 && options.without.empty()) return all;
   all.other = all.usual;
   if (options.without.empty())
@@ -132,9 +164,12 @@ Measured measure(const Kernel& kernel, const Options& options) {
     const CompiledKernel k = kernel.compile(all);
     if (const std::string wrong = check_value(k); !wrong.empty()) raise(wrong);
     if (const std::string wrong = check_gradient(k); !wrong.empty()) raise(wrong);
+    if (all.second)
+      if (const std::string wrong = check_second(k); !wrong.empty()) raise(wrong);
     if (!options.arguments.empty()) write_arguments(k, options.arguments + "/" + kernel.name);
     std::vector<Callable> forms{[&] { k.objective(); }, k.gradient};
     if (all.other) forms.insert(forms.end(), {k.other_objective, k.other_gradient});
+    if (all.second) forms.push_back(k.second);
     const std::vector<Timing> timings = paired(
         forms, [&] { k.plain(); }, options.timing());
     const auto& [objective, gradient] = std::tie(timings[0], timings[1]);
@@ -143,12 +178,13 @@ Measured measure(const Kernel& kernel, const Options& options) {
     };
     return std::vector<double>{
         objective.reference_ms, objective.ms,     objective.ratio, gradient.ms, gradient.ratio,
-        gradient_bytes(k),      k.argument_bytes, k.compile_ms,    speedup(0),  speedup(1)};
+        gradient_bytes(k),      k.argument_bytes, k.compile_ms,    speedup(0),  speedup(1),
+        all.second ? ratio(timings.back(), gradient) : 0};
   };
   const ChildResult result = in_child(work, most_bytes, most_seconds);
   if (!result.ok()) raise(result.failure);
   const std::vector<double>& v = result.values;
-  return {&kernel, {v.at(1), v[0], v[2]}, {v[3], v[0], v[4]}, v.at(7), v[5], v[6], v.at(8), v.at(9)};
+  return {&kernel, {v.at(1), v[0], v[2]}, {v[3], v[0], v[4]}, v.at(7), v[5], v[6], v.at(8), v.at(9), v.at(10)};
 }
 
 void print_head(const Options& options) {
@@ -158,6 +194,7 @@ void print_head(const Options& options) {
     fmt::print("   faster than without {}: objective, gradient", fmt::join(options.without, ", "));
   else if (options.threads > 1)
     fmt::print("   faster than in 1 thread: objective, gradient");
+  if (options.second) fmt::print(" {:>12}", "hvp/gradient");
   fmt::print("\n");
 }
 void print(const Measured& m) {
@@ -165,6 +202,7 @@ void print(const Measured& m) {
              m.kernel->size, m.objective.reference_ms, m.objective.ratio, m.gradient.ratio,
              m.gradient_bytes / 1e6, m.argument_bytes / 1e6, m.compile_ms / 1e3);
   if (m.gradient_speedup > 0) fmt::print(" {:>36.2f} {:>9.2f}", m.objective_speedup, m.gradient_speedup);
+  if (m.second > 0) fmt::print(" {:>12.2f}", m.second);
   fmt::print("\n");
   std::fflush(stdout);
 }
@@ -189,6 +227,13 @@ void print_goal(const Goal& goal, const std::vector<Measured>& all) {
   fmt::print("{}/plain: geometric mean {:.2f} (goal {}: {}), worst {:.2f} by {} (goal {}: {})\n", goal.form,
              mean, goal.mean, met(mean, goal.mean), ratio(*worst), worst->kernel->name, goal.most,
              met(ratio(*worst), goal.most));
+}
+
+void print_second(const std::vector<Measured>& all) {
+  double logs = 0, most = 0;
+  for (const Measured& m : all) logs += std::log(m.second), most = std::max(most, m.second);
+  fmt::print("Hessian-vector product/gradient: geometric mean {:.2f} (goal 2.5), worst {:.2f}\n",
+             std::exp(logs / static_cast<double>(all.size())), most);
 }
 
 std::vector<Row> rows(const std::vector<Measured>& all) {
@@ -260,6 +305,7 @@ int bench_kernels(int argc, char** argv) {
   if (wrong > 0) fmt::print("{} of {} kernels failed\n", wrong, kernels.size());
   if (!all.empty())
     for (const Goal& goal : goals) print_goal(goal, all);
+  if (!all.empty() && options->second) print_second(all);
   if (!options->json.empty()) write_file(options->json, json(rows(all)));
   if (!options->svg.empty())
     write_file(options->svg, bar_plot("Kernels", "time over the plain objective's", rows(all),

@@ -29,7 +29,8 @@ struct CompiledKernel {
   std::function<double()> plain, objective;
   Callable gradient;                                 ///< writes into `gradients`
   Callable other_objective, other_gradient;          ///< with the other options, if there are any
-  std::vector<std::span<double>> inputs, gradients;  ///< of each floating argument
+  Callable second;  ///< the Hessian times `directions`, into `products`, where it is asked for
+  std::vector<std::span<double>> inputs, gradients, directions, products;  ///< of each floating argument
   std::string arguments;  ///< what each is, in order: "f64 100", "i64 20" for arrays, "constant 3"
   std::vector<std::span<const std::int64_t>> integers;  ///< the arrays of integers
   double argument_bytes = 0;
@@ -40,6 +41,7 @@ struct CompiledKernel {
 struct Ways {
   CompileOptions usual;
   std::optional<CompileOptions> other;
+  bool second = false;  ///< second derivatives too
 };
 
 struct Kernel {
@@ -106,6 +108,14 @@ std::tuple<> target(Other&) {
   return {};
 }
 
+/// A floating argument; nothing for whole numbers.
+inline std::tuple<const Values&> floating(const Values& a) { return a; }
+inline std::tuple<const Grid&> floating(const Grid& a) { return a; }
+template <class Other>
+std::tuple<> floating(const Other&) {
+  return {};
+}
+
 }  // namespace detail
 
 /// A kernel of a program over Rep and a plain function of the same arguments, which takes arrays and tensors
@@ -114,10 +124,11 @@ template <class F, class Plain, class... A>
 Kernel kernel(std::string name, std::string size, F f, Plain plain, A... arguments) {
   const auto compiled = [=](const Ways& ways) {
     struct State {
-      std::tuple<A...> arguments, slopes;
+      std::tuple<A...> arguments, slopes, directions, products;
       double value = 0;
     };
-    const auto state = std::make_shared<State>(State{{arguments...}, {arguments...}});
+    const auto state =
+        std::make_shared<State>(State{{arguments...}, {arguments...}, {arguments...}, {arguments...}});
     const auto objective_by = [&](CompileOptions options) {
       options.name = name;
       return [=, objective = compile(f, options)] {
@@ -125,7 +136,10 @@ Kernel kernel(std::string name, std::string size, F f, Plain plain, A... argumen
         return state->value;
       };
     };
-    auto targets = std::apply([](auto&... s) { return std::tuple_cat(detail::target(s)...); }, state->slopes);
+    const auto targets_in = [](auto& all) {
+      return std::apply([](auto&... s) { return std::tuple_cat(detail::target(s)...); }, all);
+    };
+    auto targets = targets_in(state->slopes);
     const auto gradient_by = [&](CompileOptions options) {
       options.name = name;
       return [=, gradient = compile(grad(f), options)]() mutable {
@@ -144,20 +158,35 @@ Kernel kernel(std::string name, std::string size, F f, Plain plain, A... argumen
       made.objective = objective_by(ways.usual);
       made.gradient = gradient_by(ways.usual);
     });
+    if (ways.second) {
+      CompileOptions options = ways.usual;
+      options.name = name;
+      made.second = [=, product = compile(hvp(f), options), to = targets_in(state->products)]() mutable {
+        const auto directions =
+            std::apply([](const auto&... d) { return std::tuple_cat(detail::floating(d)...); }, state->directions);
+        std::apply([&](auto&... all) { product.into(all...); },
+                   std::tuple_cat(std::apply([](auto&... t) { return std::tie(t...); }, to),
+                                  std::apply([](const auto&... a) { return std::tie(a...); }, state->arguments),
+                                  directions));
+      };
+    }
     if (ways.other) {
       made.other_objective = objective_by(*ways.other);
       made.other_gradient = gradient_by(*ways.other);
     }
-    const auto note = [&](auto& argument, auto& slope) {
+    const auto note = [&](auto& argument, auto& slope, auto& direction, auto& product) {
       const auto all = detail::elements(argument);
       made.argument_bytes += static_cast<double>(all.size_bytes());
       made.arguments += detail::described(argument) + "\n";
       if constexpr (std::is_same_v<decltype(all), const std::span<double>>)
-        made.inputs.push_back(all), made.gradients.push_back(detail::elements(slope));
+        made.inputs.push_back(all), made.gradients.push_back(detail::elements(slope)),
+            made.directions.push_back(detail::elements(direction)), made.products.push_back(detail::elements(product));
       if constexpr (std::is_same_v<std::decay_t<decltype(argument)>, Whole>) made.integers.push_back(all);
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (note(std::get<I>(state->arguments), std::get<I>(state->slopes)), ...);
+      (note(std::get<I>(state->arguments), std::get<I>(state->slopes), std::get<I>(state->directions),
+            std::get<I>(state->products)),
+       ...);
     }(std::index_sequence_for<A...>{});
     return made;
   };

@@ -20,6 +20,7 @@ std::optional<Options> parse_options(int argc, char** argv, const std::string& w
         ->check(CLI::Range(1, 64));
   if (with_kernels) {
     app.add_flag("--large", options.large, "sizes that give several threads enough to do");
+    app.add_flag("--second", options.second, "measure Hessian-vector products beside gradients");
     app.add_option("--arguments", options.arguments, "write arguments and gradients of all kernels, for other programs")
         ->check(CLI::ExistingDirectory)
         ->type_name("DIRECTORY");

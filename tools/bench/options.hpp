@@ -12,6 +12,7 @@ namespace lantern::bench {
 struct Options {
   bool quick = false;              ///< a look instead of a result: within a minute
   bool large = false;              ///< sizes for several threads
+  bool second = false;             ///< Hessian-vector products beside gradients
   int threads = 1;                 ///< that the forms with several may use
   std::vector<std::string> without;  ///< passes that the comparison leaves out
   std::string json, svg;           ///< files to write; empty: none
@@ -24,8 +25,8 @@ struct Options {
 
 /// Reads `[--quick] [--json FILE] [--svg FILE] [FILES...]`. Nothing where the program should end with
 /// `status`: after --help, or after a message about a mistake.
-/// `with_threads`: reads `--threads N` too, `with_kernels`: `--large`, `--without PASS` and
-/// `--arguments DIRECTORY`, `with_peers`: `--python PYTHON`.
+/// `with_threads`: reads `--threads N` too, `with_kernels`: `--large`, `--second`, `--without PASS`
+/// and `--arguments DIRECTORY`, `with_peers`: `--python PYTHON`.
 std::optional<Options> parse_options(int argc, char** argv, const std::string& what, const std::string& files,
                                      int& status, bool with_threads = false, bool with_kernels = false,
                                      bool with_peers = false);

@@ -10,7 +10,9 @@
 #include "lantern/codegen/communication.hpp"
 #include "lantern/codegen/kernels.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/analysis/traffic.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
+#include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/ir/op.hpp"
 #include "message_times.hpp"
 
@@ -40,13 +42,11 @@ std::string joined(const std::vector<std::string>& parts, const std::string& bet
 
 /// Bytes, or nothing where a size is known only at run time.
 std::optional<std::int64_t> bytes_of(const ir::Type& t) {
-  const auto element = [](ir::Kind k) -> std::int64_t {
-    return k == ir::Kind::boolean ? 1 : k == ir::Kind::i32 || k == ir::Kind::f32 ? 4 : 8;
-  };
+  using passes::element_bytes;
   if (t.is_vector() && t.kind() == ir::Kind::boolean) return std::max(t.lanes() / 8, 1);  // a bit for each
-  if (t.is_scalar() || t.is_vector()) return element(t.element()) * t.lanes();
+  if (t.is_scalar() || t.is_vector()) return element_bytes(t.element()) * t.lanes();
   if (!t.is_tensor()) return std::nullopt;
-  std::int64_t n = element(t.element());
+  std::int64_t n = element_bytes(t.element());
   for (const std::int64_t d : t.dims()) {
     if (d == ir::dynamic) return std::nullopt;
     n *= d;
@@ -381,6 +381,7 @@ class Explanation {
       if (r.pass == "unwind") item(place(r.loc) + ": " + r.text);
     heading("memory for one call: " + (memory.empty() ? "none" : joined(memory, ", ")));
     arena();
+    if (!progress_.traffic.empty()) heading(progress_.traffic);
   }
 
   /// What the memory plan comes to.
@@ -527,6 +528,32 @@ class Explanation {
 };
 
 }  // namespace
+
+std::string traffic_text(const ir::Module& module) {
+  const passes::Traffic traffic = passes::traffic(module);
+  const auto name = [](const passes::Unknown& u) {
+    const Value& v = *u.value;
+    const ir::Block* body = v.def ? nullptr : v.block;
+    if (!u.is_size() && body && body->parent) return "iterations of line " + std::to_string(body->parent->loc.line);
+    const std::string text = v.name ? v.name : !body ? "?" : "x" + std::to_string(v.index + (body->params.size() > 1));
+    if (!u.is_size() || text == "?") return text;
+    return text + (v.type.rank() == 1 ? ".size()" : ".dim(" + std::to_string(u.dimension) + ")");
+  };
+  const auto sum = [&](const std::vector<passes::Amount>& all) {
+    codegen::ByteCount bytes;
+    for (const passes::Amount& a : all)
+      for (const auto& [product, n] : a.form.terms()) {
+        codegen::ByteCount term(static_cast<double>(n) * a.factor);
+        for (const passes::Unknown& u : product) term = term * codegen::ByteCount::named(name(u));
+        bytes += term;
+      }
+    return bytes;
+  };
+  if (traffic.moved.empty()) return "";
+  const codegen::ByteCount least = sum(traffic.least), moved = sum(traffic.moved);
+  return "bytes moved: " + moved.str() + (traffic.complete ? "" : " and more, which loops and recursion decide") +
+         "; arguments and results alone " + least.str();
+}
 
 std::string explained(const std::string& name, const ir::Module& module, const Progress& progress) {
   return Explanation(name, module, progress).text();

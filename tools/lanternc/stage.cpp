@@ -285,6 +285,7 @@ void optimise(StagedFunction& function, const Options& options) {
   pipeline.timings = &timings;
   pipeline.after = [&](std::string_view pass, const ir::Module& m) {
     if (options.explain) function.progress.passes.emplace_back(pass, ir::size(m));
+    if (options.explain && pass == "parallel") function.progress.traffic = traffic_text(m);
     if (std::ranges::find(options.dump_after, pass) != options.dump_after.end())
       tell("; " + name + " after " + std::string(pass) + "\n" + ir::print(m) + "\n");
   };

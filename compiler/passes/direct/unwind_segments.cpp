@@ -20,6 +20,7 @@
 
 #include "lantern/compiler/passes/direct/unwinder.hpp"
 #include "lantern/compiler/passes/support/build_loop.hpp"
+#include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -34,17 +35,7 @@ constexpr std::size_t largest_body = 200;
 constexpr std::int64_t page = 4096;
 
 std::int64_t bytes_of(const ir::Type& t) {
-  switch (t.kind()) {
-    case ir::Kind::boolean:
-      return 1;
-    case ir::Kind::i32:
-    case ir::Kind::f32:
-      return 4;
-    case ir::Kind::tensor:
-      return 8 + 8 * std::max(t.rank(), 1);
-    default:
-      return 8;
-  }
+  return t.is_tensor() ? 8 + 8 * std::max(t.rank(), 1) : element_bytes(t.kind());
 }
 
 bool has_effect(const Op& op) {

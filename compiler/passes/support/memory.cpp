@@ -60,6 +60,10 @@ void separate_tapes(ir::Module& module, const Op* loop, Op* copy) {
 
 }  // namespace
 
+std::int64_t element_bytes(ir::Kind kind) {
+  return kind == ir::Kind::boolean ? 1 : kind == ir::Kind::i32 || kind == ir::Kind::f32 ? 4 : 8;
+}
+
 Value* elements_of_sizes(Builder& b, const std::vector<Value*>& sizes) {
   Value* all = nullptr;
   for (Value* size : sizes) all = all ? b.emit(Opcode::mul_, {all, as_number(b, size)}) : as_number(b, size);

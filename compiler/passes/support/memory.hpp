@@ -15,6 +15,9 @@ namespace lantern::passes {
 /// In numbers, of whatever type.
 inline constexpr double memory_factor = 4, least_memory = 1 << 21;
 
+/// Bytes of one element.
+std::int64_t element_bytes(ir::Kind kind);
+
 /// Whether a pass may take so many numbers (an f64) for a loop; computed before the loop.
 Value* may_take(ir::Builder& b, Value* numbers, const Op* loop);
 
