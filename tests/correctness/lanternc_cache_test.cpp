@@ -253,6 +253,36 @@ TEST_CASE("what changed is compiled again: what is staged, or what runs in the p
   CHECK(run_process({program}).out == "4\n");
 }
 
+TEST_CASE("what runs in the program alone is not staged, and what is staged alone is not compiled for the program") {
+  const Workplace place;
+  write_file(place.path() / "model.hpp", R"(
+#pragma once
+#include <lantern/lantern.hpp>
+template <class E> lantern::Rep<E> model(lantern::Rep<E> x) {
+#ifdef LANTERN_AHEAD_OF_TIME
+  static_assert(sizeof(E) == 0, "the program calls what was made of it");
+#endif
+  return x * x;
+}
+)");
+  write_file(place.path() / "main.cpp", R"(
+#include "model.hpp"
+#include <cstdio>
+LANTERN_FUNCTION(slope, lantern::grad(model<double>))
+template <class F> double run(const F& f) {
+#ifdef LANTERN_STAGING_IMAGE
+  static_assert(sizeof(F) == 0, "only the program runs it");
+#endif
+  return f(3.0);
+}
+int main() { std::printf("%g", run(slope)); }
+)");
+  const std::string program = place.path() / "main";
+  const auto built = place.run({place.path() / "main.cpp", "-o", program, "-O0"});
+  CHECK(built.result.err == "");
+  CHECK(run_process({program}).out == "6");
+}
+
 TEST_CASE("a warning is told once, of what is staged and of what is not") {
   const Workplace place;
   const std::string model = place.path() / "model.cpp", program = place.path() / "model";

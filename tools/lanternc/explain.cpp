@@ -531,11 +531,13 @@ class Explanation {
 
 std::string traffic_text(const ir::Module& module) {
   const passes::Traffic traffic = passes::traffic(module);
-  const auto name = [](const passes::Unknown& u) {
+  bool known = traffic.complete;
+  const auto name = [&](const passes::Unknown& u) {
     const Value& v = *u.value;
     const ir::Block* body = v.def ? nullptr : v.block;
     if (!u.is_size() && body && body->parent) return "iterations of line " + std::to_string(body->parent->loc.line);
     const std::string text = v.name ? v.name : !body ? "?" : "x" + std::to_string(v.index + (body->params.size() > 1));
+    known &= text != "?";
     if (!u.is_size() || text == "?") return text;
     return text + (v.type.rank() == 1 ? ".size()" : ".dim(" + std::to_string(u.dimension) + ")");
   };
@@ -551,8 +553,7 @@ std::string traffic_text(const ir::Module& module) {
   };
   if (traffic.moved.empty()) return "";
   const codegen::ByteCount least = sum(traffic.least), moved = sum(traffic.moved);
-  return "bytes moved: " + moved.str() + (traffic.complete ? "" : " and more, which loops and recursion decide") +
-         "; arguments and results alone " + least.str();
+  return "bytes moved: " + (known ? moved.str() : "as data decide") + "; arguments and results alone " + least.str();
 }
 
 std::string explained(const std::string& name, const ir::Module& module, const Progress& progress) {

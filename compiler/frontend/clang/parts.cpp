@@ -124,7 +124,7 @@ class Parts {
       if (auto* f = dyn_cast<FunctionDecl>(d)) function(f);
       if (isa<NamespaceDecl, CXXRecordDecl, LinkageSpecDecl>(d) && places_.own(d->getLocation()))
         collect(cast<DeclContext>(d));
-      if (const auto* alias = dyn_cast<TypeAliasDecl>(d)) exported(alias);
+      if (const auto* variable = dyn_cast<VarDecl>(d)) exported(variable);
     }
   }
 
@@ -158,13 +158,13 @@ class Parts {
   }
 
   /// LANTERN_FUNCTION(NAME, ...): the function that it defines, as a null pointer of its type.
-  void exported(const TypeAliasDecl* alias) {
-    if (!alias->getName().starts_with("lantern_exported_") || !places_.own(alias->getBeginLoc())) return;
-    const auto* record = alias->getUnderlyingType()->getAsCXXRecordDecl();
-    const auto* instance = dyn_cast_or_null<ClassTemplateSpecializationDecl>(record);
-    if (instance == nullptr || instance->getTemplateArgs().size() != 4) return;
+  void exported(const VarDecl* variable) {
+    if (!variable->getName().starts_with("lantern_exported_") || !places_.own(variable->getLocation())) return;
+    const auto* instance = dyn_cast_or_null<ClassTemplateSpecializationDecl>(variable->getType()->getAsCXXRecordDecl());
+    // Exported<Make, Tell, F, R, std::tuple<P...>>
+    if (instance == nullptr || !is_record(instance, "Exported") || instance->getTemplateArgs().size() != 5) return;
     const SourceManager& sources = ast_.getSourceManager();
-    const CharSourceRange range = sources.getExpansionRange(alias->getLocation());
+    const CharSourceRange range = sources.getExpansionRange(variable->getLocation());
     const std::uint32_t begin = sources.getFileOffset(range.getBegin()), end = sources.getFileOffset(range.getEnd());
     const std::string_view text = std::string_view(unit_.text).substr(begin, end + 1 - begin);
     const std::size_t comma = text.find(',');
@@ -172,12 +172,12 @@ class Parts {
         has_directive(text))
       return;
     const auto* parameters = dyn_cast_or_null<ClassTemplateSpecializationDecl>(
-        instance->getTemplateArgs()[3].getAsType()->getAsCXXRecordDecl());
+        instance->getTemplateArgs()[4].getAsType()->getAsCXXRecordDecl());
     if (parameters == nullptr) return;
     std::string types;
     for (const TemplateArgument& p : parameters->getTemplateArgs()[0].pack_elements())
       types += (types.empty() ? "" : ", ") + name(p.getAsType());
-    types = name(instance->getTemplateArgs()[2].getAsType()) + " (*)(" + types + ")";
+    types = name(instance->getTemplateArgs()[3].getAsType()) + " (*)(" + types + ")";
     if (types.find("(anonymous") != std::string::npos || types.find("(unnamed") != std::string::npos ||
         types.find("(lambda") != std::string::npos)
       return;
