@@ -144,9 +144,9 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
          s.tensor + ".data, " + s.parts + ", " + elements_of + ", " + launch.shares + ", " + (s.from_zeros ? "1" : "0") + ");");
     if (s.finite.empty()) continue;
     const ir::Kind kind = result->type.element();
-    const std::string of = s.tensor + ".data, " + elements_of + ")";
-    line("if (" + launch.shares + " > 1 && !" + looking("finite_all", kind) + of + ") " +
-         unit_.prelude().kernel("fail_value", kind) + "(ws, " + looking("not_finite_in", kind) + of + ", " + s.finite + " && " +
+    const std::string sum = s.tensor + ".data, " + elements_of + ")";
+    line("if (" + launch.shares + " > 1 && !" + looking("finite_all", kind) + sum + ") " +
+         unit_.prelude().kernel("fail_value", kind) + "(ws, " + looking("not_finite_in", kind) + sum + ", " + s.finite + " && " +
          looking("finite_all", kind) + s.parts + ", " + launch.shares + " * (" + elements_of + ")), " + sum_failure(loop, s.state) + ");");
   }
   for (std::size_t i = 0; i < loop.results.size(); ++i)

@@ -236,7 +236,7 @@ static $T lt_device_not_finite_in_$K(lt_workspace* ws, const $T* x, int64_t n) {
       {"K:check_sum", kernels, {"K:finite", "K:fail_value"}, R"c(/* Fails where threads of a block have made a sum that is not finite of values that are. */
 static __device__ void lt_check_sum_$K(lt_workspace* ws, $T sum, int finite, const char* before, const char* after) {
   const int all_finite = !__syncthreads_or(!finite);
-  if (!lt_finite_$K(sum)) lt_fail_value_$K(ws, sum, all_finite, before, after);
+  if (threadIdx.x == 0 && !lt_finite_$K(sum)) lt_fail_value_$K(ws, sum, all_finite, before, after);
 }
 )c"},
       {"K:device_argmax",
