@@ -278,8 +278,8 @@ std::string StatementPrinter::definition() {
   open(std::move(head));
   if (function_.module->entry == &function_) {
     if (unit_.options().standalone && unit_.options().bounds_checks) check_argument_sizes();
-    if (unit_.options().check_nan) check_arguments();
     if (place_ == Place::host) show_arguments();
+    if (unit_.options().check_nan) check_arguments();
   }
   Sink sink;
   sink.returns = true;

@@ -58,6 +58,7 @@ struct StatementPrinter::Launch {
     std::size_t state;
     std::string tensor, parts;  ///< names on the host
     bool from_zeros;            ///< which nothing has written
+    std::string finite;         ///< on the host, whether what is added to is; where that is looked at
   };
   std::string name, parameters, arguments;
   std::string all;              ///< how many iterations the nest has, on the host
@@ -128,6 +129,11 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
     unit_.prelude().need("blocks");
     grid = "lt_blocks(ws, " + launch.count + ")";
   }
+  for (Launch::Sum& s : launch.sums) {
+    if (!checks_sum(loop, s.state)) continue;
+    s.finite = names_.unique(s.parts + "_finite");
+    line("const int " + s.finite + " = " + (s.from_zeros ? "1" : finite(loop.operands[s.state])) + ";");
+  }
   line(launch.name + "<<<" + grid + ", " + block + ", 0, ws->device->stream>>>(" + launch.arguments + ");");
   line("lt_launched(ws);");
   if (!shares) close();
@@ -136,6 +142,12 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
     const std::string elements_of = elements(loop.operands[s.state]);
     line("if (" + launch.shares + " > 1) " + unit_.prelude().kernel("sum_parts", result->type.element()) + "(ws, " +
          s.tensor + ".data, " + s.parts + ", " + elements_of + ", " + launch.shares + ", " + (s.from_zeros ? "1" : "0") + ");");
+    if (s.finite.empty()) continue;
+    const ir::Kind kind = result->type.element();
+    const std::string sum = s.tensor + ".data, " + elements_of + ")";
+    line("if (" + launch.shares + " > 1 && !" + looking("finite_all", kind) + sum + ") " +
+         unit_.prelude().kernel("fail_value", kind) + "(ws, " + looking("not_finite_in", kind) + sum + ", " + s.finite + " && " +
+         looking("finite_all", kind) + s.parts + ", " + launch.shares + " * (" + elements_of + ")), " + sum_failure(loop, s.state) + ");");
   }
   for (std::size_t i = 0; i < loop.results.size(); ++i)
     if (loop.results[i]->type.is_tensor() && uses_.live_state(&loop, i))
@@ -169,7 +181,7 @@ void StatementPrinter::share(const Kernel& kernel, Launch& launch) {
     if (!ir::is_reduction(kernel.combine(i)) || !uses_.live_state(&loop, i)) continue;
     if (loop.results[i]->type.is_tensor()) {
       const std::string element = unit_.target().element(loop.results[i]->type.element());
-      Launch::Sum s{i, atom(loop.operands[i]), {}, sums_from_zeros(loop.operands[i])};
+      Launch::Sum s{i, atom(loop.operands[i]), {}, sums_from_zeros(loop.operands[i]), {}};
       s.parts = names_.unique((is_identifier(s.tensor) ? s.tensor : "sum") + "_parts");
       line(element + "* " + s.parts + " = " + s.tensor + ".data;");
       line("if (" + launch.shares + " > 1) " + s.parts + " = (" + element + "*)lt_device_allocate(ws, " + launch.shares +
@@ -333,7 +345,8 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
     closes = 2;
   }
   iteration(kernel, launch);
-  const bool fails = std::exchange(used_workspace_, true);
+  const bool checks_sums = std::ranges::any_of(launch.reductions, [&](const auto& r) { return checks_sum(loop, r.state); });
+  const bool fails = std::exchange(used_workspace_, true) || checks_sums;
   Statements number;
   if (levels > 1 && !rows && fails)
     number.push_back("const int64_t " + launch.iteration + " = " + launch.levels.front().index + " * " +
@@ -342,6 +355,7 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
   statements_.insert(statements_.begin() + static_cast<std::ptrdiff_t>(launch.start), number.begin(), number.end());
   if (place_ == Place::block) barrier();
   for (; closes > 0; --closes) close();
+  if (checks_sums) line("ws->iteration = order + (unsigned long long)" + launch.count + ";");  // behind all of them
   finish_reductions(kernel, launch);
   unit_.print_for_device(false);
   Statements before = std::move(launch.before);
@@ -462,20 +476,38 @@ void StatementPrinter::finish_reductions(const Kernel& kernel, const Launch& lau
   if (launch.reductions.empty()) return;
   const Op& loop = *kernel.nest.front();
   unit_.prelude().need("last_block");
+  const auto finite = [&](const Launch::Reduction& r) {
+    if (!checks_sum(loop, r.state)) return std::string();
+    return unit_.prelude().kernel("finite", loop.results[r.state]->type.kind()) + "(";
+  };
   for (const Launch::Reduction& r : launch.reductions) {
     const ir::Type& type = loop.results[r.state]->type;
-    if (kernel.mapping == Mapping::element) line(r.name + " = " + reduced(kernel.combine(r.state), type, r.name) + ";");
+    const std::string is_finite = finite(r);
+    if (kernel.mapping == Mapping::element) {
+      const std::string before = is_finite.empty() ? "" : names_.unique(r.name + "_finite");
+      if (!before.empty()) line("const int " + before + " = " + is_finite + r.name + ");");
+      line(r.name + " = " + reduced(kernel.combine(r.state), type, r.name) + ";");
+      if (!before.empty()) check_sum(loop, r.state, r.name, before);
+    }
     line("if (threadIdx.x == 0) " + r.parts + "[blockIdx.x] = " + r.name + ";");
   }
   open("if (lt_last_block(ended)) {");
   for (const Launch::Reduction& r : launch.reductions) {
     const ir::Type& type = loop.results[r.state]->type;
     const Combine combine = kernel.combine(r.state);
+    const std::string is_finite = finite(r), part = combining(combine, type, r.name, r.parts + "[i]");
+    const std::string each = "for (unsigned i = threadIdx.x; i < gridDim.x; i += blockDim.x) ";
     line(r.name + " = " + (combine == Combine::sum ? zero(type) : r.first) + ";");
-    line("for (unsigned i = threadIdx.x; i < gridDim.x; i += blockDim.x) " + r.name + " = " +
-         combining(combine, type, r.name, r.parts + "[i]") + ";");
+    line(each + r.name + " = " + part + ";");
     line(r.name + " = " + reduced(combine, type, r.name) + ";");
-    const std::string total = combine == Combine::sum ? combining(combine, type, r.first, r.name) : r.name;
+    std::string total = combine == Combine::sum ? combining(combine, type, r.first, r.name) : r.name;
+    if (!is_finite.empty()) {
+      const std::string all = names_.unique(r.name + "_finite");
+      line("int " + all + " = " + is_finite + r.first + ");");
+      line(each + all + " &= " + is_finite + r.parts + "[i]);");
+      line(r.name + " = " + total + ";");
+      check_sum(loop, r.state, total = r.name, all);
+    }
     line("if (threadIdx.x == 0) *" + r.result + " = " + total + ";");
   }
   close();
@@ -527,8 +559,12 @@ void StatementPrinter::shared_loop(const Op& loop) {
     const ir::Type& type = loop.results[state]->type;
     const Combine combine = ir::combine(loop, state);
     const std::string total = reduced(combine, type, name), start = text(loop.operands[state]);
-    const bool plain = combine != Combine::sum || start == zero(type);
+    const bool plain = combine != Combine::sum || start == zero(type), checked = checks_sum(loop, state);
+    const std::string before = checked ? names_.unique(name + "_finite") : "";
+    const std::string is_finite = checked ? unit_.prelude().kernel("finite", type.kind()) + "(" : "";
+    if (checked) line("const int " + before + " = " + is_finite + name + ")" + (plain ? "" : " & " + is_finite + start + ")") + ";");
     line(name + " = " + (plain ? total : combining(combine, type, start, total)) + ";");
+    if (checked) check_sum(loop, state, name, before);
     bind(loop.results[state], name);
   }
   // A reduction has waited for all threads.
@@ -546,7 +582,8 @@ void StatementPrinter::barrier() {
 bool StatementPrinter::in_block(const Op& op) {
   const bool changes = std::ranges::any_of(op.results, [](const Value* v) { return v->type.is_tensor(); }) && op.in_place;
   const bool loop = op.is(Opcode::loop_);
-  if (op.is(Opcode::get_) || op.is(Opcode::argmax_)) {
+  const bool looks = op.is(Opcode::finite_) && std::ranges::any_of(op.operands, [](const Value* v) { return v->type.is_tensor(); });
+  if (op.is(Opcode::get_) || op.is(Opcode::argmax_) || looks) {
     if (touched_.written) barrier();
     touched_.read = true;
     return false;
@@ -585,7 +622,8 @@ void StatementPrinter::show_arguments() {
   unit_.prelude().need("gpu_start");
   line("lt_gpu_start(" + ws() + ");");
   for (const Value* p : function_.body->params) {
-    if (!p->type.is_tensor() || !uses_.elements_matter(p)) continue;
+    const bool checked = unit_.options().check_nan && p->type.is_differentiable();
+    if (!p->type.is_tensor() || (!uses_.elements_matter(p) && !checked)) continue;
     unit_.prelude().need("visible");
     const std::string element = unit_.target().element(p->type.element());
     line(atom(p) + ".data = (" + element + "*)lt_visible(" + ws() + ", " + atom(p) + ".data, " + elements(p) +

@@ -2,10 +2,12 @@
 #include "lantern/codegen/kernels.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "lantern/codegen/analysis.hpp"
 #include "lantern/codegen/communication.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/ir/error.hpp"
 
 namespace lantern::codegen {
 
@@ -99,16 +101,48 @@ const Op* only_loop(const ir::Block* body) {
   return found;
 }
 
+/// The requests of a module, and what became of each.
+struct Requests {
+  struct One {
+    AskedMapping asked;
+    bool met = false, done = false;
+    std::string why;  ///< it cannot be done for the first loop of its line
+  };
+  std::vector<One> all;
+  One* about(const Op& loop) {
+    const auto found = std::ranges::find_if(all, [&](const One& one) { return one.asked.is_about(loop.loc); });
+    return found == all.end() ? nullptr : &*found;
+  }
+};
+
 /// What decides whether a loop may be a kernel, and which.
 class Choice {
  public:
-  Choice(const ir::Function& f, std::unordered_map<const Op*, Kernel>& kernels)
-      : uses_(f), kernels_(kernels) {
-    ir::walk(f.body, [&](Op* op) { return !op->is(Opcode::loop_) || !take(op); });
+  Choice(const ir::Function& f, std::unordered_map<const Op*, Kernel>& kernels, Requests& requests)
+      : uses_(f), kernels_(kernels), requests_(requests) {
+    ir::walk(f.body, [&](Op* op) { return !op->is(Opcode::loop_) || !choose(op); });
   }
 
  private:
-  bool take(Op* loop) {
+  /// Whether the loops inside are done with, too.
+  bool choose(Op* loop) {
+    Requests::One* const request = requests_.about(*loop);
+    if (request && request->asked.mapping == Mapping::host) return request->met = request->done = true;
+    const bool taken = take(loop, request);
+    if (request && !taken) note(*request, "its iterations are not independent, or do what a thread of a GPU cannot");
+    if (taken)
+      ir::walk(loop->blocks[1], [&](const Op* op) {
+        Requests::One* const inner = op->is(Opcode::loop_) ? requests_.about(*op) : nullptr;
+        if (inner && inner != request) note(*inner, "it is inside the kernel of line " + std::to_string(loop->loc.line));
+      });
+    return taken;
+  }
+  static void note(Requests::One& request, const std::string& why) {
+    request.met = true;
+    if (request.why.empty()) request.why = why;
+  }
+
+  bool take(Op* loop, Requests::One* request) {
     if (!independent(*loop)) return false;
     Kernel kernel;
     ir::Block* const body = loop->blocks[1];
@@ -127,17 +161,37 @@ class Choice {
           break;
         kernel.nest.push_back(inner);
       }
-    find_shared(kernel.nest.back()->blocks[1], kernel);
+    find_shared(kernel.nest.back()->blocks[1], kernel, few_iterations);
     if (calls_with_tensors(body)) kernel.shared.clear();
     // Iterations that add to elements of a shared tensor: each block has a copy, to which its iterations add one by one.
     if (!kernel.shared.empty() || kernel.sums_into_tensors()) kernel.mapping = Mapping::rows;
+    if (request) map_as_asked(kernel, *request, calls_with_tensors(body));
     capture(kernel);
     std::size_t bytes = 0;
     for (const Value* v : kernel.captured)
       bytes += v->type.is_tensor() ? 16 + 8 * static_cast<std::size_t>(std::max(1, v->type.rank())) : 8;
     if (bytes > most_arguments) return false;
+    if (kernel.asked) request->met = request->done = true;
     kernels_.emplace(loop, std::move(kernel));
     return true;
+  }
+
+  void map_as_asked(Kernel& kernel, Requests::One& request, bool calls) const {
+    if (request.asked.mapping == Mapping::element) {
+      if (kernel.sums_into_tensors()) return note(request, "its iterations add to the same elements, in a tensor for each block");
+      kernel.shared.clear();
+    } else if (kernel.mapping != Mapping::rows) {
+      // The innermost loop of a nest is shared, and so are loops of few iterations.
+      const std::vector<const Op*> nest = kernel.nest;
+      if (kernel.nest.size() > 1) kernel.nest.pop_back();
+      if (!calls) find_shared(kernel.nest.back()->blocks[1], kernel, 0);
+      if (kernel.shared.empty()) {
+        kernel.nest = nest;
+        return note(request, "it holds no loop whose iterations the threads of a block could share");
+      }
+    }
+    kernel.mapping = request.asked.mapping;
+    kernel.asked = true;
   }
 
   /// Iterations in any order. Each works on elements of its own, in one memory, or reduces to what all share.
@@ -158,13 +212,13 @@ class Choice {
 
   /// Loops that a block of threads shares: iterations independent, of elements of their own or reduced to numbers, and
   /// enough of them for a block. Those inside such a loop are the thread's; those around it all threads run.
-  void find_shared(ir::Block* body, Kernel& kernel) const {
+  void find_shared(ir::Block* body, Kernel& kernel, std::int64_t least) const {
     ir::walk(body, [&](const Op* op) {
       if (!op->is(Opcode::loop_) || !independent(*op)) return true;
       Kernel one;
       one.nest = {op};
       const auto iterations = passes::constant_trip_count(op);
-      if (one.sums_into_tensors() || (iterations && *iterations < few_iterations)) return true;
+      if (one.sums_into_tensors() || (iterations && *iterations < least)) return true;
       kernel.shared.insert(op);
       return false;
     });
@@ -233,6 +287,7 @@ class Choice {
 
   LiveUses uses_;
   std::unordered_map<const Op*, Kernel>& kernels_;
+  Requests& requests_;
 };
 
 /// An operation that reads or writes one element.
@@ -266,18 +321,63 @@ bool Kernel::sums_into_tensors() const {
       params, [](const Value* p) { return ir::is_reduction(p->combine) && p->type.is_tensor(); });
 }
 
-std::string_view name(Mapping mapping) { return mapping == Mapping::element ? "element" : "rows"; }
+std::string_view name(Mapping mapping) {
+  return mapping == Mapping::element ? "element" : mapping == Mapping::rows ? "rows" : "host";
+}
 
-Kernels::Kernels(const ir::Module& module) {
+bool AskedMapping::is_about(const ir::Location& loc) const {
+  if (!loc.known() || loc.line != line) return false;
+  const std::string_view known = loc.file;
+  return file.empty() || known == file || known.ends_with("/" + file);
+}
+
+AskedMapping asked_mapping(const std::string& text) {
+  AskedMapping asked;
+  const std::size_t equals = text.rfind('='), colon = text.rfind(':', equals);
+  asked.place = text.substr(0, equals);
+  if (colon != std::string::npos) asked.file = text.substr(0, colon);
+  const std::string_view number = std::string_view(asked.place).substr(colon == std::string::npos ? 0 : colon + 1);
+  const auto [end, failed] = std::from_chars(number.data(), number.data() + number.size(), asked.line);
+  const std::string word = equals == std::string::npos ? "" : text.substr(equals + 1);
+  for (const Mapping m : {Mapping::element, Mapping::rows, Mapping::host})
+    if (word == name(m) && failed == std::errc() && end == number.data() + number.size()) {
+      asked.mapping = m;
+      return asked;
+    }
+  throw Error("mapping: expected a line and element, rows or host, such as model.cpp:12=rows, got '" + text + "'");
+}
+
+void require_met(const std::vector<const ir::Module*>& modules, const std::vector<std::string>& asked) {
+  std::unordered_set<std::size_t> met;
+  for (const ir::Module* module : modules) {
+    const Kernels kernels(*module, asked);
+    for (std::size_t i = 0; i < asked.size(); ++i)
+      if (kernels.met(i)) met.insert(i);
+  }
+  for (std::size_t i = 0; i < asked.size(); ++i)
+    if (!met.contains(i))
+      throw Error("mapping: expected a line where a loop begins, got " + asked_mapping(asked[i]).place +
+                  "; lanternc --explain lists kernels by their lines");
+}
+
+Kernels::Kernels(const ir::Module& module, const std::vector<std::string>& asked) {
+  Requests requests;
+  for (const std::string& text : asked) requests.all.push_back({asked_mapping(text), false, false, {}});
   std::vector<const ir::Function*> functions = reachable(module);
   std::ranges::reverse(functions);  // callers first: what a kernel calls holds none
   for (const ir::Function* f : functions) {
     if (on_device_.contains(f) || f->cps) continue;
     std::unordered_map<const Op*, Kernel> found;
-    Choice(*f, found);
+    Choice(*f, found, requests);
     for (const auto& [loop, kernel] : found)
       for (const ir::Function* callee : ir::callees(loop->blocks[1])) on_device_.insert(callee);
     kernels_.merge(found);
+  }
+  for (std::size_t i = 0; i < requests.all.size(); ++i) {
+    const Requests::One& one = requests.all[i];
+    if (one.met) met_.insert(i);
+    if (one.met && !one.done)
+      throw Error("mapping: " + one.asked.place + " cannot be mapped to " + std::string(name(one.asked.mapping)) + ": " + one.why);
   }
   find_host_parts(functions);
 }
@@ -318,7 +418,7 @@ void Kernels::find_host_parts(const std::vector<const ir::Function*>& functions)
       const auto tensors = [](const std::vector<Value*>& values) {
         return std::ranges::any_of(values, [](const Value* v) { return v->type.is_tensor(); });
       };
-      if (needs_host_memory(*op)) on_host_.insert(op);
+      if (needs_host_memory(*op) || (op->is(Opcode::print_) && tensors(op->operands))) on_host_.insert(op);
       if (op->is(Opcode::call_) &&
           (host_functions_.contains(op->callee) || (on_device_.contains(op->callee) && tensors(op->operands))))
         on_host_.insert(op);

@@ -26,6 +26,8 @@ std::string print_library(std::span<const ir::Module* const> modules, const Prin
 
 /// What a stand-alone source offers of one function, declared with comments, as C reads it.
 std::string offered(Unit& unit);
+/// What a source for a GPU offers beside that: its stream, of a type so spelled, and what waits.
+std::string offered_on_gpu(const Unit& unit, const std::string& stream);
 
 /// The symbol by which a program finds the function of a LANTERN_FUNCTION; driver/function.hpp declares it.
 std::string linked_entry(const std::string& function);
@@ -39,8 +41,8 @@ std::vector<std::string> status_names(std::span<const ir::Module* const> modules
 
 /// A C header, for C and C++, that declares what `print_library` defines with the same options and
 /// `options.standalone`, in C and in C++. Comments give the types of the entries with their shapes.
-/// `guard` becomes the name of the include guard.
+/// `guard` becomes the name of the include guard. `on_gpu`: print_cuda defines them, for programs with tensors.
 std::string print_header(std::span<const ir::Module* const> modules, PrintOptions options,
-                         const std::string& guard, const std::vector<bool>& workspace = {});
+                         const std::string& guard, const std::vector<bool>& workspace = {}, bool on_gpu = false);
 
 }  // namespace lantern::codegen

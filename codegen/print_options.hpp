@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace lantern::codegen {
 
@@ -34,6 +35,8 @@ struct PrintOptions {
   std::string prefix;  ///< is before the names of a library's entries
   /// Of a source for a GPU: memory and failures are those of the process that loads it (runtime/cuda/driver.hpp).
   bool hosted = false;
+  std::vector<std::string> mappings;  ///< that are asked for (codegen/kernels.hpp)
+  std::string products = "f32";  ///< what cuBLAS may round the factors of products of f32 to: tf32 or bf16
   std::string name;   ///< of the entry; empty: the function's own name, made an identifier
   std::string entry;  ///< the name of the uniform way in, as it is; empty: NAME_entry
 };

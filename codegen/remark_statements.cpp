@@ -117,7 +117,13 @@ void StatementPrinter::print(const Op& op) {
 std::string StatementPrinter::finite(const Value* v) {
   const ir::Kind kind = v->type.element();
   if (v->type.is_scalar()) return unit_.prelude().kernel("finite", kind) + "(" + text(v) + ")";
-  return unit_.prelude().kernel("finite_all", kind) + "(" + atom(v) + ".data, " + elements(v) + ")";
+  return looking("finite_all", kind) + atom(v) + ".data, " + elements(v) + ")";
+}
+
+/// What looks at a tensor's elements where they are: "lt_finite_all_f64(".
+std::string StatementPrinter::looking(const char* routine, ir::Kind kind) {
+  const std::string f = unit_.prelude().kernel(on_gpu(routine), kind) + "(";
+  return place_ == Place::host ? f + ws() + ", " : f;
 }
 
 /// Fails where an operation has made a NaN, or an infinity of finite operands. What these are is asked only where
@@ -133,8 +139,7 @@ void StatementPrinter::check_value(const Op& op) {
   } else {
     good = finite(made);
     found = made->type.is_scalar() ? text(made)
-                                   : unit_.prelude().kernel("not_finite_in", kind) + "(" + atom(made) +
-                                         ".data, " + elements(made) + ")";
+                                   : looking("not_finite_in", kind) + atom(made) + ".data, " + elements(made) + ")";
   }
   std::string operands;
   for (std::size_t i = 1; i < op.operands.size(); ++i)
@@ -143,6 +148,26 @@ void StatementPrinter::check_value(const Op& op) {
   line("if (!" + good + ") " + unit_.prelude().kernel("fail_value", kind) + "(" + ws() + ", " + found + ", " +
        (operands.empty() ? "1" : operands) + ", " + ir::c_string(message.before) + ", " +
        ir::c_string(message.after) + ");");
+}
+
+/// Whether sums that the printer adds, of what threads and blocks have, are looked at (Check::nan): iterations look at
+/// their own by operations.
+bool StatementPrinter::checks_sum(const Op& loop, std::size_t state) const {
+  const ir::Type& type = loop.results[state]->type;
+  return unit_.options().check_nan && type.is_differentiable() && ir::combine(loop, state) == ir::Combine::sum;
+}
+
+/// How the message of such a sum begins and ends, as arguments: where iterations add to it.
+std::string StatementPrinter::sum_failure(const Op& loop, std::size_t state) const {
+  const Value* last = loop.blocks[1]->ops.back()->operands[state];
+  const ir::NotFinite message = ir::not_finite(last->def ? last->def->loc : loop.loc, Opcode::add_);
+  return ir::c_string(message.before) + ", " + ir::c_string(message.after);
+}
+
+/// In a kernel, by all threads of a block. `finite`: whether what this thread has put in is.
+void StatementPrinter::check_sum(const Op& loop, std::size_t state, const std::string& sum, const std::string& finite) {
+  line(unit_.prelude().kernel("check_sum", loop.results[state]->type.element()) + "(" + ws() + ", " + sum + ", " + finite + ", " +
+       sum_failure(loop, state) + ");");
 }
 
 /// Arguments of the entry are the only values that do not arise here.
@@ -157,7 +182,7 @@ void StatementPrinter::check_arguments() {
       line("if (!" + finite(p) + ") " + unit_.prelude().kernel("fail_value", kind) + "(" + ws() + ", " +
            name + ", 1, " + ir::c_string(named + ": expected finite values, got ") + ", \"\");");
     } else {
-      line(unit_.prelude().kernel("check_argument", kind) + "(" + ws() + ", " + name + ".data, " +
+      line(unit_.prelude().kernel(on_gpu("check_argument"), kind) + "(" + ws() + ", " + name + ".data, " +
            elements(p) + ", " + ir::c_string(before) + ", " +
            ir::c_string(p->name ? std::string(" (") + p->name + ")" : "") + ");");
     }

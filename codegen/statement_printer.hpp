@@ -77,8 +77,12 @@ class StatementPrinter {
   bool is_named(const ir::Value* v) const;
   void print(const ir::Op& op);
   std::string finite(const ir::Value* v);
+  std::string looking(const char* routine, ir::Kind kind);
   void check_value(const ir::Op& op);
   void check_arguments();
+  bool checks_sum(const ir::Op& loop, std::size_t state) const;
+  std::string sum_failure(const ir::Op& loop, std::size_t state) const;
+  void check_sum(const ir::Op& loop, std::size_t state, const std::string& sum, const std::string& finite);
 
   // ---- values
   struct Binding {

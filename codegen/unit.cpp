@@ -48,7 +48,7 @@ Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& 
       functions_(reachable(module)),
       escapes_(functions_),
       device_prelude_(target, options) {
-  if (target.has_kernels()) kernels_.emplace(module);
+  if (target.has_kernels()) kernels_.emplace(module, options.mappings);
   for (const ir::Prototype& p : ir::external_functions(module)) names_.reserve(p.name);
   public_name_ = names_.unique_function(options.name.empty() ? module.entry->name : options.name);
   for (const std::string& name : taken) names_.reserve(name);

@@ -94,18 +94,23 @@ static void lt_fail_value_$K(lt_workspace* ws, $T x, int operands_finite, const 
   ws->fail(ws, ws->message);
 }
 )c"},
+      {"K:fail_argument",
+       functions,
+       {"put_number"},
+       R"c(static void lt_fail_argument_$K(lt_workspace* ws, const char* argument, int64_t i, const char* name, $T x) {
+  char* at = lt_put(ws, lt_put(ws, ws->message, argument), "[");
+  at = lt_put(ws, lt_put(ws, lt_put_number(ws, at, i), "]"), name);
+  lt_put(ws, lt_put(ws, at, ": expected finite values, got "), x != x ? "nan" : x > 0 ? "inf" : "-inf");
+  ws->fail(ws, ws->message);
+}
+)c"},
       {"K:check_argument",
        functions,
-       {"put_number", "K:finite"},
+       {"K:fail_argument", "K:finite"},
        R"c(static void lt_check_argument_$K(lt_workspace* ws, const $T* x, int64_t n, const char* argument,
                                  const char* name) {
-  for (int64_t i = 0; i < n; ++i) {
-    if (lt_finite_$K(x[i])) continue;
-    char* at = lt_put(ws, lt_put(ws, ws->message, argument), "[");
-    at = lt_put(ws, lt_put(ws, lt_put_number(ws, at, i), "]"), name);
-    lt_put(ws, lt_put(ws, at, ": expected finite values, got "), x[i] != x[i] ? "nan" : x[i] > 0 ? "inf" : "-inf");
-    ws->fail(ws, ws->message);
-  }
+  for (int64_t i = 0; i < n; ++i)
+    if (!lt_finite_$K(x[i])) lt_fail_argument_$K(ws, argument, i, name, x[i]);
 }
 )c"},
   };

@@ -46,6 +46,7 @@ static lt_contraction_$K lt_merged_$K(const lt_contraction_$K* c) {
 )c"},
       {"blas", functions, {"gpu"}, R"c(/* cuBLAS, loaded when it is first needed: a program starts, and computes, without it. */
 #define LT_BLAS_ROOM ((size_t)32 << 20)
+#define LT_F32_PRODUCTS 68
 typedef struct lt_blas {
   void* handle;
   int (*destroy)(void* handle);
@@ -184,7 +185,7 @@ LT_KERNEL void lt_tile_sum_kernel_$K(lt_tiles_$K t, int64_t shares) {
        {"K:merged_contraction", "K:tile_kernel", "blas", "blocks", "device_mark", "device_allocate"},
        R"c(/* By cuBLAS, where each of the three is a matrix in memory, or a row of them; whether it was. */
 static bool lt_multiplied_$K(lt_workspace* ws, const lt_contraction_$K* c, const int64_t* count, $T scale) {
-  const int type = sizeof($T) == 8 ? 1 : 0, arithmetic = sizeof($T) == 8 ? 70 : 68; /* CUDA_R_64F, CUBLAS_COMPUTE_64F */
+  const int type = sizeof($T) == 8 ? 1 : 0, arithmetic = sizeof($T) == 8 ? 70 : LT_F32_PRODUCTS; /* CUDA_R_64F, CUBLAS_COMPUTE_64F */
   const int row = c->rank[0], column = row + c->rank[1], sum = column + c->rank[2];
   const int64_t most = 2147483647;
   if (c->rank[0] > 1 || c->rank[1] > 1 || c->rank[2] > 1 || c->rank[3] > 1) return false;

@@ -45,6 +45,7 @@ inline constexpr const char* stack_bytes = R"c(#define LT_STACK_BYTES 16384 /* o
 
 )c";
 inline constexpr const char* stack_field = "  char* stack_end;  /* how far down calls may nest */\n";
+inline constexpr const char* message_field = "  char message[252];\n";
 inline constexpr const char* more_stack = R"c(  size_t stack_before = 0;
   if (status == cudaSuccess) status = cudaDeviceGetLimit(&stack_before, cudaLimitStackSize);
   if (status == cudaSuccess && stack_before < LT_STACK_BYTES) status = cudaDeviceSetLimit(cudaLimitStackSize, LT_STACK_BYTES);

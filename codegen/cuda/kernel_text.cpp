@@ -185,6 +185,60 @@ LT_KERNEL void lt_argmax_kernel_$K(const $T* x, int64_t n, int64_t* at) {
   if (threadIdx.x == 0) *at = places[0];
 }
 )c"},
+      {"K:first_not_finite_kernel", kernels, {"kernel"}, R"c(/* The places of the first element that is no finite number, and of the first NaN. */
+LT_KERNEL void lt_first_not_finite_kernel_$K(const $T* x, int64_t n, unsigned long long* found) {
+  for (int64_t i = LT_THREAD; i < n; i += LT_THREADS) {
+    if (x[i] - x[i] == 0) continue;
+    atomicMin(&found[0], (unsigned long long)i);
+    if (x[i] != x[i]) atomicMin(&found[1], (unsigned long long)i);
+  }
+}
+)c"},
+      {"K:device_first_not_finite",
+       functions,
+       {"K:first_not_finite_kernel", "fetch", "blocks"},
+       R"c(/* Both, ~0 where there is none, of n > 0 elements; waits for the GPU. What failed before fails here. */
+static const unsigned long long* lt_device_first_not_finite_$K(lt_workspace* ws, const $T* x, int64_t n) {
+  unsigned long long* at = ws->device->control->found;
+  lt_gpu(ws, cudaMemsetAsync(at, 0xff, sizeof ws->device->control->found, ws->device->stream));
+  lt_first_not_finite_kernel_$K<<<lt_blocks(ws, n), 256, 0, ws->device->stream>>>(x, n, at);
+  lt_launched(ws);
+  const void* found = lt_fetch(ws, at, sizeof ws->device->control->found);
+  lt_await(ws);
+  return (const unsigned long long*)found;
+}
+)c"},
+      {"K:device_finite_all", functions, {"K:device_first_not_finite"}, R"c(static int lt_device_finite_all_$K(lt_workspace* ws, const $T* x, int64_t n) {
+  return n <= 0 || lt_device_first_not_finite_$K(ws, x, n)[0] == ~0ull;
+}
+)c"},
+      {"K:device_not_finite_in", functions, {"K:device_first_not_finite"}, R"c(/* The first NaN if there is one, else the first infinity. */
+static $T lt_device_not_finite_in_$K(lt_workspace* ws, const $T* x, int64_t n) {
+  const unsigned long long* found = lt_device_first_not_finite_$K(ws, x, n);
+  const void* value = lt_fetch(ws, x + (found[1] == ~0ull ? found[0] : found[1]), sizeof($T));
+  lt_await(ws);
+  return *(const $T*)value;
+}
+)c"},
+      {"K:device_check_argument",
+       functions,
+       {"K:device_first_not_finite", "K:fail_argument"},
+       R"c(static void lt_device_check_argument_$K(lt_workspace* ws, const $T* x, int64_t n, const char* argument,
+                                        const char* name) {
+  if (n <= 0) return;
+  const unsigned long long first = lt_device_first_not_finite_$K(ws, x, n)[0];
+  if (first == ~0ull) return;
+  const void* value = lt_fetch(ws, x + first, sizeof($T));
+  lt_await(ws);
+  lt_fail_argument_$K(ws, argument, (int64_t)first, name, *(const $T*)value);
+}
+)c"},
+      {"K:check_sum", kernels, {"K:finite", "K:fail_value"}, R"c(/* Fails where threads of a block have made a sum that is not finite of values that are. */
+static __device__ void lt_check_sum_$K(lt_workspace* ws, $T sum, int finite, const char* before, const char* after) {
+  const int all_finite = !__syncthreads_or(!finite);
+  if (threadIdx.x == 0 && !lt_finite_$K(sum)) lt_fail_value_$K(ws, sum, all_finite, before, after);
+}
+)c"},
       {"K:device_argmax",
        functions,
        {"K:argmax_kernel", "device_allocate"},

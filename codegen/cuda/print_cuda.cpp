@@ -108,29 +108,43 @@ Kind kind_of(const std::string& helper) {
   throw InternalError("no scalar kind in " + helper);
 }
 
-/// A part of the C prelude as device code.
-std::string device_part(const std::string& name, Kind kind, const Target& target) {
-  const PreludePart* part = prelude_part(name);
-  if (!part) throw InternalError("no part of the prelude is called " + name);
-  std::string text = instantiated(part->text, kind, target);
-  text = replaced("\n" + text, "\nstatic ", "\nstatic __device__ ");
-  return text.substr(1);
-}
+/// Helpers of the C prelude as device code.
+class DeviceParts {
+ public:
+  explicit DeviceParts(const Target& target) : target_(target) {}
 
-std::string helper_text(const std::string& helper, const Target& target) {
-  if (on_tape(helper)) {
-    const bool push = helper.starts_with("lt_push_");
-    const std::string text = replaced(push ? cuda_text::push : cuda_text::pop, "$NAME", helper);
-    return replaced(text, "$T", target.element(kind_of(helper)));
+  /// "lt_div_i64", with what it needs.
+  void add(const std::string& helper) {
+    if (on_tape(helper)) {
+      const bool push = helper.starts_with("lt_push_");
+      const std::string text = replaced(push ? cuda_text::push : cuda_text::pop, "$NAME", helper);
+      text_ += replaced(text, "$T", target_.element(kind_of(helper))) + "\n";
+      return;
+    }
+    const std::string name = helper.substr(3);
+    if (prelude_part(name)) return part(name, Kind::f64);
+    part("K:" + name.substr(0, name.rfind('_')), kind_of(helper));
   }
-  if (helper == "lt_deep") return device_part("deep", Kind::f64, target);
-  if (helper.starts_with("lt_div_") || helper.starts_with("lt_rem_"))
-    return device_part("K:" + helper.substr(3, 3), kind_of(helper), target);
-  // The compilers for devices know printf.
-  if (helper.starts_with("lt_print_"))
-    return device_part("K:show", kind_of(helper), target) + device_part("K:print", kind_of(helper), target);
-  return device_part(helper.substr(3), Kind::f64, target);
-}
+  const std::string& text() const { return text_; }
+
+ private:
+  /// The compilers for devices know printf and int64_t; the workspace is another one.
+  void part(const std::string& name, Kind kind) {
+    const PreludePart* const row = prelude_part(name);
+    if (!row) throw InternalError("no part of the prelude is called " + name);
+    if (name == "workspace" || row->group == PreludeGroup::basics || row->group == PreludeGroup::prototypes) return;
+    if (!there_.insert(name.starts_with("K:") ? name + ir::kind_name(kind) : name).second) return;
+    for (const std::string_view need : row->needs) part(std::string(need), kind);
+    std::string text = "\n" + instantiated(row->text, kind, target_);
+    for (const char* start : {"\nstatic ", "\nLT_SELDOM static ", "\nLT_FAILS static "})
+      text = replaced(text, start, "\nstatic __device__ ");
+    text_ += text.substr(1) + "\n";
+  }
+
+  const Target& target_;
+  std::set<std::string> there_;
+  std::string text_;
+};
 
 struct Array {
   std::string type, name;
@@ -155,15 +169,18 @@ class Printer {
     fails_ = entry.workspace;
     name_arrays();
 
-    std::set<std::string> helpers = helpers_in(functions.declarations + functions.definitions);
+    const std::set<std::string> helpers = helpers_in(functions.declarations + functions.definitions);
     tapes_ = std::any_of(helpers.begin(), helpers.end(), on_tape);
-    if (helpers.contains("lt_polygammaf")) helpers.insert("lt_polygamma");  // and is before it
+    DeviceParts parts(target_);
+    for (const std::string& helper : helpers) parts.add(helper);
     std::string prelude =
         !fails_ ? "" : replaced(cuda_text::failure, "$FAILED", std::to_string(cuda_check_failed));
+    const bool composes = parts.text().find("ws->message") != std::string::npos;
     if (fails_)
-      prelude = replaced(prelude, "$FIELDS", std::string(recursive() ? cuda_text::stack_field : "") + (tapes_ ? tape_fields() : ""));
+      prelude = replaced(prelude, "$FIELDS", std::string(recursive() ? cuda_text::stack_field : "") + (tapes_ ? tape_fields() : "") +
+                                                 (composes ? cuda_text::message_field : ""));
     if (tapes_) prelude += replaced(cuda_text::tape, "$OVERFLOW", std::to_string(cuda_tape_overflow));
-    for (const std::string& helper : helpers) prelude += helper_text(helper, target_) + "\n";
+    prelude += parts.text();
 
     std::string text = replaced(cuda_text::title, "$NAME", entry.name);
     if (recursive()) text += cuda_text::stack_bytes;
@@ -346,8 +363,6 @@ std::string CudaText::joined() const {
 
 CudaText print_cuda_text(const ir::Module& module, const PrintOptions& options) {
   if (!module.entry) throw InternalError("cuda: expected a module with an entry");
-  if (options.check_nan)
-    throw Error("cuda: expected no check for NaN, got one; check the same function on the CPU");
   require_direct(reachable(module));
   if (!is_scalar_program(module)) return print_tensor_program(module, options);
   return Printer(module, options).print();

@@ -30,9 +30,11 @@ namespace lantern::codegen {
 /// pointers of the GPU, valid in the order of the stream that NAME_on_stream gives. NAME_wait waits and raises
 /// what failed in a kernel; NAME_to_host replaces tensors among the results by copies in the host's memory.
 ///
-/// Throws an Error where a check for NaN is wanted, continuations have not been unwound, or loops run in
-/// lanes.
+/// Throws an Error where continuations have not been unwound, or loops run in lanes.
 std::string print_cuda(const ir::Module& module, const PrintOptions& options = {});
+
+/// The arithmetic of cuBLAS for products of f32 by this name of PrintOptions::products. Error for any other name.
+int f32_products(const std::string& name);
 
 /// The same in parts, which follow each other in a stand-alone source: what both sides read, with the title; the
 /// kernels; and what the host runs, which NVRTC does not read.

@@ -7,6 +7,7 @@
 #include "lantern/codegen/library.hpp"
 #include "lantern/codegen/target.hpp"
 #include "lantern/codegen/unit.hpp"
+#include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
 
 namespace lantern::codegen {
@@ -23,9 +24,11 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 class HostTarget final : public CppTarget {
  public:
   /// `exchanges`: the place of the first exchange between ranks; empty: there is none.
-  HostTarget(bool hosted, const std::string& exchanges)
+  HostTarget(bool hosted, const std::string& exchanges, const std::string& products)
       : own_workspace_(replaced(replaced(cuda_text::own_workspace, "$FAIL", hosted ? cuda_text::hosted_failure : cuda_text::own_failure),
-                                "$MEMORY", hosted ? cuda_text::hosted_memory : cuda_text::own_memory)) {
+                                "$MEMORY", hosted ? cuda_text::hosted_memory : cuda_text::own_memory)),
+        blas_(replaced(codegen::prelude_part("blas")->text.data(), "LT_F32_PRODUCTS 68",
+                       "LT_F32_PRODUCTS " + std::to_string(f32_products(products)) + " /* " + products + " */")) {
     if (exchanges.empty()) return;
     // All ranks begin a call together; one that waits for its GPU learns whether another one has failed.
     const std::string choose = hosted ? "" : cuda_text::choose_gpu;
@@ -41,6 +44,7 @@ class HostTarget final : public CppTarget {
     if (name == "integers") return "";  // in <stdint.h>
     if (name == "workspace") return cuda_text::workspace;
     if (name == "own_workspace") return own_workspace_.c_str();
+    if (name == "blas") return blas_.c_str();
     if (name == "gpu_start" && !start_.empty()) return start_.c_str();
     if (name == "await" && !await_.empty()) return await_.c_str();
     return nullptr;
@@ -51,7 +55,7 @@ class HostTarget final : public CppTarget {
     return replaced(text, line, more + line);
   }
 
-  std::string own_workspace_, start_, await_;
+  std::string own_workspace_, blas_, start_, await_;
 };
 
 /// Where the first exchange between ranks is in the program, as text of C; empty where none is queued on a GPU.
@@ -78,19 +82,24 @@ std::string to_host(Unit& unit) {
     const std::string result = "*(" + unit.type(t) + "*)out[" + std::to_string(i) + "]";
     body += "  " + result + " = " + unit.prelude().tensor_function("to_host", t.element(), t.rank()) + "(ws, " + result + ");\n";
   }
-  return "\n/* Replaces the tensors among the results, by pointers as " + unit.entry_name() +
-         " has them, by copies in the host's memory;\n   waits for the GPU. */\nextern \"C\" void " + unit.public_name() +
+  return "\nextern \"C\" void " + unit.public_name() +
          "_to_host(lt_workspace* ws, void* const* out) {\n" + (body.empty() ? "  (void)out;\n" : body) +
          "  lt_await(ws);\n}\n";
 }
 
 }  // namespace
 
+int f32_products(const std::string& name) {
+  for (const auto& [known, arithmetic] : {std::pair{"f32", 68}, {"tf32", 77}, {"bf16", 75}})  // cublasComputeType_t
+    if (name == known) return arithmetic;
+  throw Error("products: expected f32, tf32 or bf16, got '" + name + "'");
+}
+
 CudaText print_tensor_program(const ir::Module& module, PrintOptions options) {
   options.standalone = options.entry_workspace = true;
   options.threads = 1;
   const std::string exchanges = first_exchange(module);
-  const HostTarget target(options.hosted, exchanges);
+  const HostTarget target(options.hosted, exchanges, options.products);
   Unit unit(module, options, target);
   if (!exchanges.empty()) unit.prelude().need("exchange");
   for (const char* part : {"await", "device_mark", "own_workspace"}) unit.prelude().need(part);
@@ -98,15 +107,13 @@ CudaText print_tensor_program(const ir::Module& module, PrintOptions options) {
   for (const char* part : {"await", "device_mark", "own_workspace"}) unit.prelude().need(part);
   const std::string& name = unit.public_name();
   std::string more;
-  if (unit.scalar_entry())
-    more = "\n/* Memory for a call of " + unit.entry_name() + ". */\nextern \"C\" lt_workspace* " + unit.workspace_name() +
-           "(void) { return lt_own_workspace(); }\n";
+  if (unit.scalar_entry()) more = "\nextern \"C\" lt_workspace* " + unit.workspace_name() + "(void) { return lt_own_workspace(); }\n";
   more += named(cuda_text::stream, name) + to_host(unit);
   const Prelude::Sides prelude = unit.prelude_sides();
   CudaText text;
   text.both = named(cuda_text::tensor_title, name) + prelude.types + prelude.both + parts.device;
   text.kernels = prelude.kernels + parts.kernels;
-  text.host = prelude.host + "extern \"C\" {\n\n" + offered(unit) + "\n}\n\n" +
+  text.host = prelude.host + "extern \"C\" {\n\n" + offered(unit) + offered_on_gpu(unit, "cudaStream_t") + "\n}\n\n" +
               (parts.declarations.empty() ? "" : parts.declarations + "\n") + parts.definitions + more;
   return text;
 }

@@ -43,6 +43,7 @@ typedef struct lt_failure {
 typedef struct lt_control {
   lt_failure failure;
   unsigned ended; /* blocks of the kernel that runs */
+  unsigned long long found[2]; /* places of elements that are not finite */
 } lt_control;
 
 #ifndef __CUDACC_RTC__
@@ -219,11 +220,7 @@ inline constexpr const char* hosted_memory =
 /// What a source offers beside the function: its stream, and a wait for all that was queued.
 inline constexpr const char* stream =
     R"c(
-/* All later calls of this thread queue their work there; null, as at first, is CUDA's own default stream. Another
-   stream than before waits for the GPU: calls use the same memory one after the other. */
 extern "C" void $NAME_on_stream(lt_workspace* ws, cudaStream_t stream) { lt_use_stream(ws, stream); }
-
-/* Waits until all work is done. What failed in a kernel fails here, where no number was asked for before. */
 extern "C" void $NAME_wait(lt_workspace* ws) { lt_await(ws); }
 )c";
 

@@ -11,6 +11,7 @@
 #include "lantern/codegen/c/print_c.hpp"
 #include "lantern/codegen/cpp/print_cpp.hpp"
 #include "lantern/codegen/cuda/print_cuda.hpp"
+#include "lantern/codegen/kernels.hpp"
 #include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/codegen/communication.hpp"
 #include "lantern/codegen/toolchain/gpu_host.hpp"
@@ -46,6 +47,8 @@ class CompiledCode : public Code {
     print_.bounds_checks = options.bounds_checks;
     print_.strict_math = options.strict_math;
     print_.check_nan = options_.check == Check::nan;
+    print_.mappings = options.mappings;
+    print_.products = options.products;
     print_.line_directives = print_.named_values = options.debug;
     print_.comments = false;  // in what compilers read
     print_.limited_stack = true;
@@ -109,6 +112,7 @@ class CompiledCode : public Code {
   /// Kernels by NVRTC, the host's part by Clang. Where there is no GPU both are checked all the same.
   void prepare_for_gpu() {
     passes::unwind(*module_);
+    codegen::require_met({module_.get()}, options_.mappings);
     codegen::PrintOptions print = print_;
     print.hosted = true;
     print.entry = {};
@@ -323,6 +327,11 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
   if (options.lanes != 0 && options.lanes != 2 && options.lanes != 4 && options.lanes != 8)
     throw Error("compile: expected 2, 4 or 8 lanes, or 0 for this machine's, got " +
                 std::to_string(options.lanes));
+  if (!options.mappings.empty() && options.target != Target::cuda)
+    throw Error("compile: mappings go with Target::cuda");
+  codegen::f32_products(options.products);
+  if (options.products != "f32" && (options.target != Target::cuda || options.strict_math))
+    throw Error("compile: products of " + options.products + " go with Target::cuda, without strict_math");
   if (options.threads > 1 && options.target == Target::cuda)
     throw Error("compile: expected one thread with Target::cuda, got " + std::to_string(options.threads) +
                 ": a kernel has a thread for every element");

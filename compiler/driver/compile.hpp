@@ -78,6 +78,12 @@ struct CompileOptions {
   /// How many f64 a vector holds: 2, 4 or 8. 0: as many as a register of this machine. With more than that,
   /// code runs all the same, of each vector one register after the other.
   int lanes = 0;
+  /// For Target::cuda, how the loops of a line run, where the compiler's choice is not wanted: "model.cpp:12=rows", or
+  /// =element or =host (docs/gpu.md). Error where that cannot be.
+  std::vector<std::string> mappings = {};
+  /// For Target::cuda, what cuBLAS may round the factors of products of matrices of float to, which GPUs multiply many times
+  /// as fast: "tf32" (11 digits of 24) or "bf16" (8 digits). Sums stay float. "f32": nothing. Not with strict_math.
+  std::string products = "f32";
   /// Passes left out, by name (see passes/pipeline.hpp).
   std::vector<std::string> disabled_passes = {};
   /// Name of the function in generated code; empty: taken from the program.

@@ -8,10 +8,6 @@
 
 #include "saxpy_gradient.h"
 
-// Beside the header's, as the source says: the stream for the work, and a wait that reports failures.
-extern "C" void saxpy_gradient_on_stream(lt_workspace* ws, cudaStream_t stream);
-extern "C" void saxpy_gradient_wait(lt_workspace* ws);
-
 static void check(cudaError_t status) {
   if (status == cudaSuccess) return;
   std::printf("BAD  CUDA: %s\n", cudaGetErrorString(status));

@@ -1,5 +1,6 @@
 // A function for the GPU, and its gradient: of the squares of a x + y, by a and x. As a source for nvcc:
 //   lanternc saxpy.cpp --emit=cuda --function=saxpy_gradient -o saxpy_gradient.cu
+//   lanternc saxpy.cpp --emit=header --target=cuda --function=saxpy_gradient -o saxpy_gradient.h
 //   nvcc main.cu saxpy_gradient.cu -ldl -o saxpy
 #include <lantern/lantern.hpp>
 #include <lantern/tensor.hpp>

@@ -151,11 +151,6 @@ TEST_CASE("the check is the calling thread's: what it calls without it is not ch
   CHECK(std::isnan(inner(0.5)));
 }
 
-TEST_CASE("a GPU is not checked, and says so") {
-  const auto f = compile(&logarithm, {.target = Target::c, .check = Check::nan});
-  CHECK_THROWS_WITH(f.source("cuda"), Contains("cuda: expected no check for NaN, got one"));
-}
-
 TEST_CASE("an array that a loop fills is not looked at before it is filled") {
   const auto dirty = [](Rep<Array<double>> a) { return log(a) * a; };  // leaves NaN in the workspace
   const auto twice = [](Rep<Array<double>> a) {

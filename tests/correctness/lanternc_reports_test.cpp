@@ -128,6 +128,33 @@ TEST_CASE("--explain tells how a program is mapped to a GPU") {
   }
 }
 
+TEST_CASE("--mapping chooses how loops are mapped, and --explain says so") {
+  const auto explained = [&](const std::string& mapping) {
+    return lanternc({directory / "kernels.cpp", "--target=cuda", "--explain", "--mapping=" + mapping});
+  };
+  for (const auto& [mapping, said] : {std::pair{"kernels.cpp:8=rows", "kernels.cpp:8: rows: a block of threads takes an iteration, as asked for\n"},
+                                      {"8=element", "kernels.cpp:8: element: a thread takes an iteration of 2 loops, as asked for\n"},
+                                      {"10=host", "kernels.cpp:10: host: one element after the other"}}) {
+    const std::string text = explained(mapping);
+    INFO(text);
+    CHECK(text.find(said) != std::string::npos);
+  }
+  const auto refused = [&](const std::string& option, const std::string& target = "--target=cuda") {
+    return run_process({LANTERNC, directory / "kernels.cpp", target, "--explain", option}).err;
+  };
+  CHECK(refused("--mapping=kernels.cpp:11=element") ==
+        "lanternc: error: mapping: kernels.cpp:11 cannot be mapped to element: its iterations are not independent, or do what a thread of "
+        "a GPU cannot\n");
+  CHECK(refused("--mapping=2=rows") ==
+        "lanternc: error: mapping: expected a line where a loop begins, got 2; lanternc --explain lists kernels by their lines\n");
+  CHECK(refused("--mapping=8=tiles") ==
+        "lanternc: error: mapping: expected a line and element, rows or host, such as model.cpp:12=rows, got '8=tiles'\n");
+  CHECK(refused("--mapping=8=rows", "--target=cpu") == "lanternc: error: --mapping goes with --target=cuda\n");
+  CHECK(refused("--products=tf32", "--target=cpu") ==
+        "lanternc: error: --products goes with --target=cuda, without --strict-math\n");
+  CHECK(refused("--products=f16") == "lanternc: error: products: expected f32, tf32 or bf16, got 'f16'\n");
+}
+
 TEST_CASE("--explain tells how a fold of a batch of trees runs, and why") {
   const std::string text = without(lanternc({directory / "trees.cpp", "--explain"}), directory.string() + "/");
   CHECK(text.find("  batches of trees\n    trees.cpp:8: runs level by level\n") != std::string::npos);

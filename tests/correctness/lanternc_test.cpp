@@ -225,7 +225,18 @@ TEST_CASE("CUDA of functions with tensors") {
   CHECK(read_file(header).find("_workspace(void);") != std::string::npos);
   check_compiles({"c++", "-x", "c++", "-Wall", "-Werror", "-fsyntax-only", header});
   check_compiles({"cc", "-x", "c", "-Wall", "-Werror", "-fsyntax-only", header});
+  // All that it declares is defined, by these names.
+  const std::string saxpy = models + "../../samples/cuda/", name = "saxpy_gradient", base = directory.path() / name;
+  silent({saxpy + "saxpy.cpp", "--target=cuda", "--emit=header", "--function=" + name, "-o", base + ".h"});
+  silent({saxpy + "saxpy.cpp", "--emit=cuda", "--function=" + name, "-o", base + ".cu"});
+  const std::string declared = read_file(base + ".h"), defined = read_file(base + ".cu");
+  for (const char* end : {"(", "_workspace(void)", "_on_failure(", "_entry(", "_on_stream(", "_wait(", "_to_host("}) {
+    INFO(end);
+    CHECK(declared.find(name + end) != std::string::npos);
+    CHECK(defined.rfind(name + end) != defined.find(name + end));
+  }
   if (!find_nvcc()) return;
+  check_compiles({*find_nvcc(), saxpy + "main.cu", base + ".cu", "-I" + directory.path().string(), "-ldl", "-o", base});
   silent({loops, "--target=cuda", "-o", program});
   const ProcessResult r = run_process({program});
   if (r.status != 0) CHECK(r.err.find("CUDA") != std::string::npos);  // no GPU here

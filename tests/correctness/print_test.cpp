@@ -2,10 +2,7 @@
 // derivatives.
 #include "lantern/ir/print.hpp"
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <cstdio>
 #include <limits>
 #include <string>
 #include <vector>
@@ -15,40 +12,14 @@
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/verify.hpp"
 #include "lantern/lantern.hpp"
+#include "written.hpp"
 
 using namespace lantern;
 using namespace lantern::core;
 using Catch::Matchers::Contains;
+using lantern::test::written;
 
 namespace {
-
-/// What `f` writes to standard output.
-template <class F>
-std::string written(F f) {
-  std::fflush(stdout);
-  std::FILE* file = std::tmpfile();
-  REQUIRE(file != nullptr);
-  const int saved = ::dup(STDOUT_FILENO);
-  ::dup2(::fileno(file), STDOUT_FILENO);
-  const auto restore = [&] {
-    std::fflush(stdout);
-    ::dup2(saved, STDOUT_FILENO);
-    ::close(saved);
-  };
-  try {
-    f();
-  } catch (...) {
-    restore();
-    std::fclose(file);
-    throw;
-  }
-  restore();
-  std::rewind(file);
-  std::string text(1 << 16, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  std::fclose(file);
-  return text;
-}
 
 /// The same text by run and from every target, with and without passes.
 template <class F, class... A>

@@ -10,6 +10,8 @@
 #include "lantern/nn.hpp"
 #include "lantern/tensor.hpp"
 
+#include "../correctness/written.hpp"
+
 using namespace lantern;
 using Matrix = Rep<Tensor<float, dyn, dyn>>;
 using Row = Rep<Tensor<float, dyn>>;
@@ -117,6 +119,56 @@ TEST_CASE("a training step keeps its tensors on the GPU", "[cuda]") {
   // Arguments of the host are copied.
   const auto mixed = gpu.on(stream)(w1, b1, w2, d4, x, dy, 0.1f);
   same(cuda::to_host(std::get<1>(mixed), stream), std::get<1>(expected), 1e-5);
+}
+
+TEST_CASE("factors of products are rounded where that is asked for", "[cuda]") {
+  const auto f = [](Matrix x, Matrix y) { return matmul(x, y); };
+  const auto digits = [](TensorValue<float> t, int n) {
+    for (float& e : t.data) e = std::ldexp(std::nearbyint(std::ldexp(e, n - 1 - std::ilogb(e))), 1 - n + std::ilogb(e));
+    return t;
+  };
+  const auto x = numbers({40, 30}), y = numbers({30, 20}, 0.7);
+  const auto exact = compile(f, {.target = Target::cpp})(x, y);
+  for (const auto& [products, n] : {std::pair{"tf32", 11}, {"bf16", 8}}) {
+    const auto got = compile(f, {.target = Target::cuda, .products = products})(x, y);
+    same(got, compile(f, {.target = Target::cpp})(digits(x, n), digits(y, n)), 1e-6);
+    double furthest = 0;
+    for (std::size_t i = 0; i < got.data.size(); ++i) furthest = std::fmax(furthest, std::fabs(got.data[i] - exact.data[i]));
+    CHECK(furthest > 1e-5);
+  }
+  same(compile(f, {.target = Target::cuda, .products = "f32"})(x, y), exact, 1e-6);
+  CHECK_THROWS_WITH(compile(f, {.target = Target::cuda, .products = "f16"}), "products: expected f32, tf32 or bf16, got 'f16'");
+  for (const CompileOptions& options : {CompileOptions{.target = Target::c, .products = "tf32"},
+                                        CompileOptions{.target = Target::cuda, .strict_math = true, .products = "tf32"}})
+    CHECK_THROWS_WITH(compile(f, options), "compile: products of tf32 go with Target::cuda, without strict_math");
+}
+
+TEST_CASE("prints and checks run in every call, those that repeat too", "[cuda]") {
+  const auto told = [](Row x) {
+    print(x, "x");
+    return Row(exp(x));
+  };
+  const auto gpu = compile(told, {.target = Target::cuda});
+  const auto x = cuda::to_device(numbers({4}));
+  auto y = cuda::to_device(numbers({4}));
+  const cuda::Stream stream;
+  const std::string once = lantern::test::written([&] { compile(told, {.target = Target::c})(numbers({4})); });
+  CHECK(lantern::test::written([&] {
+          for (int i = 0; i < 4; ++i) gpu.on(stream).into(y, x);
+        }) == once + once + once + once);
+  same(cuda::to_host(y, stream), compile([](Row v) { return Row(exp(v)); })(numbers({4})), 1e-6);
+
+  const auto logarithm = [](Row v, Matrix m) { return Row(sum<1>(matmul(m, m)) + log(v)); };
+  const auto checked = compile(logarithm, {.target = Target::cuda, .check = Check::nan});
+  const auto m = cuda::to_device(numbers({4, 4}));
+  auto v = cuda::to_device(TensorValue<float>({1, 2, 3, 4}, {4}));
+  for (int i = 0; i < 4; ++i) checked.on(stream).into(y, v, m);
+  v = cuda::to_device(TensorValue<float>({1, 2, -3, 4}, {4}));
+  CHECK_THROWS_WITH(([&] {
+                      checked.on(stream).into(y, v, m);
+                      cuda::to_host(y, stream);
+                    }()),
+                    Catch::EndsWith("expected finite values, got nan from log"));
 }
 
 TEST_CASE("a call that repeats is one graph", "[cuda]") {

@@ -41,6 +41,8 @@ codegen::PrintOptions standalone(const Options& options) {
   print.strided_functions = options.strided;
   print.limited_stack = options.limited_stack;
   print.prefix = options.prefix;
+  print.mappings = options.mappings;
+  print.products = options.products;
   print.line_directives = options.debug;
   print.named_values = options.debug || options.is_text();
   print.check_nan = options.check == Check::nan;

@@ -103,8 +103,8 @@ struct Loop {
 
 class Explanation {
  public:
-  Explanation(const std::string& name, const ir::Module& module, const Progress& progress)
-      : name_(name), module_(module), progress_(progress) {
+  Explanation(const std::string& name, const ir::Module& module, const Progress& progress, const std::vector<std::string>& mappings)
+      : name_(name), module_(module), progress_(progress), mappings_(mappings) {
     for (const ir::Function* f : module.functions())
       ir::walk(f->body, [&](const Op* op) { ops_.push_back(op); });
     for (const Op* op : ops_) {
@@ -183,7 +183,7 @@ class Explanation {
 
   /// What of the program is a kernel of a GPU, and how its threads share the work.
   void kernels() {
-    const codegen::Kernels chosen(module_);
+    const codegen::Kernels chosen(module_, mappings_);
     std::vector<std::string> all;
     const auto take = [&](const Op* op) {
       const codegen::Kernel* const kernel = chosen.of(op);
@@ -192,6 +192,7 @@ class Explanation {
         text = std::string(codegen::name(kernel->mapping)) + ": " +
                (kernel->mapping == codegen::Mapping::rows ? "a block of threads takes an iteration" : "a thread takes an iteration");
         if (kernel->nest.size() > 1) text += " of " + std::to_string(kernel->nest.size()) + " loops";
+        if (kernel->asked) text += ", as asked for";
         if (kernel->reduces()) text += "; total: blocks add up what they have, the last one what all have";
         if (kernel->sums_into_tensors()) text += "; columns: each block adds to a tensor of its own, a second kernel adds these up";
       } else if (op->is(Opcode::add_einsum_) || op->is(Opcode::add_matmul_) || op->is(Opcode::gemm_)) {
@@ -200,6 +201,8 @@ class Explanation {
         text = "total: one block finds the place";
       } else if (chosen.on_host(op) && op->is(Opcode::external_)) {
         text = "host: a function of the host, on copies; waits for the GPU";
+      } else if (op->is(Opcode::print_)) {
+        text = chosen.on_host(op) ? "host: prints a copy; waits for the GPU" : "";
       } else if (chosen.on_host(op)) {
         text = "host: one element after the other, on copies; waits for the GPU";
       }
@@ -234,7 +237,7 @@ class Explanation {
     bool first = true;
     std::vector<Message> messages;
     std::optional<codegen::Kernels> kernels;
-    if (runs_on_gpu()) kernels.emplace(module_);
+    if (runs_on_gpu()) kernels.emplace(module_, mappings_);
     for (const Op* op : ops_) {
       if (!op->is(Opcode::external_)) continue;
       const std::string_view text = op->text;
@@ -519,6 +522,7 @@ class Explanation {
   const std::string& name_;
   const ir::Module& module_;
   const Progress& progress_;
+  const std::vector<std::string>& mappings_;
   std::vector<const Op*> ops_;
   std::vector<Loop> loops_;
   std::set<std::string> counting_;  ///< places of loops that count
@@ -556,8 +560,9 @@ std::string traffic_text(const ir::Module& module) {
   return "bytes moved: " + (known ? moved.str() : "as data decide") + "; arguments and results alone " + least.str();
 }
 
-std::string explained(const std::string& name, const ir::Module& module, const Progress& progress) {
-  return Explanation(name, module, progress).text();
+std::string explained(const std::string& name, const ir::Module& module, const Progress& progress,
+                      const std::vector<std::string>& mappings) {
+  return Explanation(name, module, progress, mappings).text();
 }
 
 }  // namespace lantern::tool

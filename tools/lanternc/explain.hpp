@@ -24,6 +24,8 @@ std::string traffic_text(const ir::Module& module);
 
 /// Parameters and results, loops and recursion, what is on the tape and for what, memory, passes, vectors.
 /// All of it is read off the graph that the passes leave, and off their remarks.
-std::string explained(const std::string& name, const ir::Module& module, const Progress& progress);
+/// `mappings`: that are asked for, of a program for a GPU.
+std::string explained(const std::string& name, const ir::Module& module, const Progress& progress,
+                      const std::vector<std::string>& mappings);
 
 }  // namespace lantern::tool

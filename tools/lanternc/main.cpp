@@ -26,10 +26,10 @@
 namespace lantern::tool {
 namespace {
 
-std::string explanations(const std::vector<StagedFunction>& functions) {
+std::string explanations(const std::vector<StagedFunction>& functions, const Options& options) {
   std::string all;
   for (const StagedFunction& f : functions)
-    all += (all.empty() ? "" : "\n") + explained(f.name, *f.module, f.progress);
+    all += (all.empty() ? "" : "\n") + explained(f.name, *f.module, f.progress, options.mappings);
   return all;
 }
 
@@ -82,7 +82,7 @@ void run(const Options& options) {
     kept.keep(functions, code.files_read());
   }
   if (options.explain)
-    output.write(explanations(functions));
+    output.write(explanations(functions, options));
   else if (options.emit == Emit::program)
     build_program(functions, code, options, output);
   else

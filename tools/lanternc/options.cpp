@@ -16,6 +16,8 @@
 #include <utility>
 
 #include "module_name.hpp"
+#include "lantern/codegen/cuda/print_cuda.hpp"
+#include "lantern/codegen/kernels.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/team.hpp"
@@ -91,7 +93,7 @@ void group_options(CLI::App& app) {
   };
   const std::vector<Group> groups{
       {"What is made", {"-o", "--emit", "--function", "--prefix", "--strided", "--depfile", "--with-jit", "--with-main"}},
-      {"For which machine", {"--target", "--arch", "--cpu", "--threads", "--lanes", "--distributed"}},
+      {"For which machine", {"--target", "--arch", "--mapping", "--products", "--cpu", "--threads", "--lanes", "--distributed"}},
       {"How numbers are computed", {"-O", "--strict-math", "--no-reassociate", "--check"}},
       {"Understanding a program", {"--explain", "-g", "--all-messages", "--time-passes", "--dump-after", "--disable-pass",
                                    "--verify", "--explain-cache"}},
@@ -139,6 +141,14 @@ void describe(CLI::App& app, Given& given) {
        "with --target=cuda, the architecture: sm_90 (its machine code) or compute_80 (default;\n"
        "any GPU from there on, which compiles kernels when the program first starts)",
        "NAME");
+  words("--mapping", o.mappings,
+        "with --target=cuda, how the loops of a line run: model.cpp:12=rows (a block of threads takes an\n"
+        "iteration), =element (a thread does) or =host",
+        "LINE=HOW");
+  word("--products", o.products,
+       "with --target=cuda, what cuBLAS may round the factors of products of float to: f32 (default: nothing),\n"
+       "tf32 or bf16; sums stay float",
+       "KIND");
   word("--cpu", o.cpu, "generate code for this processor, by its LLVM name: x86-64-v3", "NAME");
   word("--threads", given.threads,
        "let loops whose iterations do not depend on each other use up to N threads\n"
@@ -366,6 +376,10 @@ Options checked(Given given, const Words& after_dashes) {
   o.limited_stack = o.is_module();
   o.cuda = given.target == "cuda" || o.emit == Emit::cuda;
   if (o.arch != "compute_80" && !o.cuda) throw Error("--arch goes with --target=cuda; a processor is chosen by --cpu");
+  if (!o.mappings.empty() && !o.cuda) throw Error("--mapping goes with --target=cuda");
+  for (const std::string& text : o.mappings) codegen::asked_mapping(text);
+  codegen::f32_products(o.products);
+  if (o.products != "f32" && (!o.cuda || o.strict_math)) throw Error("--products goes with --target=cuda, without --strict-math");
   static const std::regex architecture("(sm|compute)_[1-9][0-9]+[a-z]?");
   if (!std::regex_match(o.arch, architecture))
     throw Error("--arch: expected sm_75, sm_90, compute_80 or such, got '" + o.arch + "'");

@@ -28,6 +28,8 @@ struct Options {
   core::Check check = core::Check::none;
   bool cuda = false;
   std::string arch = "compute_80";  ///< of the GPU, by nvcc's name
+  std::vector<std::string> mappings;  ///< of loops to the GPU, that are asked for
+  std::string products = "f32";       ///< what factors of products there may be rounded to
   bool debug = false;
   bool time_passes = false;
   bool explain = false;  ///< instead of any other output

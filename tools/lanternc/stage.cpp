@@ -7,6 +7,7 @@
 #include <iterator>
 #include <optional>
 
+#include "lantern/codegen/kernels.hpp"
 #include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/ad/vmap.hpp"
@@ -322,6 +323,7 @@ std::vector<StagedFunction> stage_functions(const StagingImage& image, const Opt
     if (add_pullbacks(functions, registered, options) && options.emit == Emit::jax)
       add_pushforwards(functions, registered, results, options);
   }
+  if (!options.mappings.empty() && options.emit != Emit::cps) codegen::require_met(modules(functions), options.mappings);
   return functions;
 }
 
