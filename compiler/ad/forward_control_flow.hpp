@@ -29,23 +29,24 @@ class ForwardControlFlow : public StagedMode {
   virtual Datums companions_of(const Datum& d, const Location& loc) const = 0;
   /// A floating datum with its companions.
   virtual Datum with(const Datum& primal, std::span<const Datum> companions) = 0;
-  /// Whether its companions may be other than zero: false where nothing flows to it. Empty: they may.
-  virtual Datum flow_of(const Datum& /*d*/) const { return {}; }
-  /// The datum d, with the answer that flow_of returns.
-  virtual Datum with_flow(const Datum& d, const Datum& /*flow*/) { return d; }
 
  private:
-  /// Every floating value followed by its companions, and back.
-  Datums split(const Datums& data, const std::vector<ir::Type>& types, const Location& loc) const;
-  /// The same with a condition for each number: whether something flows to it.
-  Datums split_side(const Datums& data, const std::vector<ir::Type>& types, std::vector<bool>& some,
-                    const Location& loc) const;
-  Datums join(const Datums& data, const std::vector<ir::Type>& types);
-  ir::Function* instance(ir::Function* callee, const Active& active);
+  /// Which of some data come with a condition.
+  using Conditional = std::vector<bool>;
+  Conditional conditional(const Datums& data, const std::vector<ir::Type>& types) const;
+  /// Every floating value followed by its companions, then the conditions, and back.
+  Datums split(const Datums& data, const std::vector<ir::Type>& types, const Conditional& kept, const Location& loc) const;
+  Datums join(const Datums& data, const std::vector<ir::Type>& types, const Conditional& kept);
+  /// A function's companion, and which of its results come with a condition.
+  struct Instance {
+    ir::Function* function;
+    Conditional kept;
+  };
+  Instance instance(ir::Function* callee, const Active& active, const Conditional& given);
 
   std::size_t companions_;
   const char* suffix_;  ///< of functions' names
-  std::unordered_map<std::string, ir::Function*> instances_;
+  std::unordered_map<std::string, Instance> instances_;
 };
 
 }  // namespace lantern::core::ad

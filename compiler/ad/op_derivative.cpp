@@ -6,6 +6,7 @@
 #include "lantern/compiler/ad/double_step.hpp"
 #include "lantern/compiler/ad/flow_mask.hpp"
 #include "lantern/compiler/ad/kept_operands.hpp"
+#include "lantern/compiler/passes/direct/poles.hpp"
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/graph.hpp"
@@ -388,6 +389,15 @@ bool fits(const Datum& condition, const Datum& like) {
   return condition.empty() || condition.type().rank() == like.type().rank();
 }
 
+/// Whether a condition comes from another iteration, a loop or a call. To choose by it costs the iterations more than what
+/// a factor that has no pole is worth.
+bool is_handed_on(const Datum& condition) {
+  if (!condition.is_node()) return false;
+  const ir::Op* const def = condition.node()->def;
+  return !def || def->is(Opcode::loop_) || def->is(Opcode::call_);
+}
+bool may_be_infinite(const Datum& d) { return !d.is_node() || passes::near_pole(d.node()); }
+
 /// Where something flows by a choice between two values.
 Datum flow_of_choice(const FormulaContext& c, std::span<const Datum> tangents, std::span<const Datum> flows) {
   const Datum& yes = c.operands[0];
@@ -433,7 +443,8 @@ Datum tangent(const FormulaContext& c, std::span<const Datum> tangents, std::spa
     if (term.empty()) continue;
     Datum own = flow_of(*f, c);
     if (const Datum& given = flows[i]; !given.empty() && fits(given, term)) {
-      if (f->kind != ir::Formula::Kind::number) term = op(Opcode::select_, {given, term, zeros_like(term, c.op.loc)});
+      if (f->kind != ir::Formula::Kind::number && (!is_handed_on(given) || may_be_infinite(term)))
+        term = op(Opcode::select_, {given, term, zeros_like(term, c.op.loc)});
       own = own.empty() ? given : op(Opcode::land_, {own, given});
     }
     if (own.empty() || !fits(own, term)) always = true;

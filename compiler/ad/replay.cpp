@@ -27,19 +27,7 @@ Datum pop_from(Staging& s, std::int64_t tape, const ir::Type& type, const Locati
   return Datum::node(op->result());
 }
 
-/// Whether what runs in a block works on a tape.
-bool on_tape(ir::Block* block) {
-  bool found = false;
-  const auto look = [&](const ir::Op* o) { found |= o->is(Opcode::push_) || o->is(Opcode::pop_); };
-  ir::walk(block, look);
-  for (const ir::Function* f : ir::callees(block))
-    if (!found) ir::walk(f->body, look);
-  return found;
-}
-
 }  // namespace
-
-bool works_on_tape(const ir::Function& f) { return on_tape(f.body); }
 
 std::string specialisation(const ir::Function& f, const Active& active) {
   std::string key = f.name + ":";
@@ -233,12 +221,7 @@ Datums Replay::run_loop(ir::Op* op) {
       if (const auto extreme = extreme_loop(op)) return run_extreme_loop(op, *extreme, initial, condition, body);
     std::vector<ir::Type> types;
     for (const ir::Value* p : op->blocks[1]->params) types.push_back(p->type);
-    // A state that depends on nothing active has no tangent; a tangent that is the number 0 is another thing.
-    if (!mode_->is_backward()) {
-      const Active some = active_states(op, initial);
-      for (std::size_t i = 0; i < types.size(); ++i)
-        if (!some[i]) types[i] = ir::I64;  // a type without derivatives
-    }
+    if (!mode_->is_backward()) return run_forward_loop(op, initial, std::move(types), condition, body);
     return mode_->loop(initial, types, condition, body, op->integer, place(op));
   }
   const Meanwhile on_primals(primal_only_, true);
@@ -247,54 +230,41 @@ Datums Replay::run_loop(ir::Op* op) {
 
 namespace {
 
-bool makes_ordered_calls(const ir::Function& f) {
-  bool any = false;
-  const auto look = [&](const ir::Op* op) { any |= ir::is_ordered_call(*op); };
-  ir::walk(f.body, look);
-  for (const ir::Function* callee : ir::callees(f.body)) ir::walk(callee->body, look);
-  return any;
+/// Whether blocks are computed in a few operations that do nothing else.
+bool is_plain(const ir::Block& block) {
+  return block.ops.size() <= 8 && std::ranges::all_of(block.ops, [](const ir::Op* op) {
+    return op->is(Opcode::yield_) || (op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none);
+  });
 }
 
 }  // namespace
 
-/// Which states of a loop depend on anything active, in some iteration.
-Active Replay::active_states(const ir::Op* op, const Datums& initial) const {
-  ir::Block* const body = op->blocks[1];
-  std::unordered_set<const ir::Value*> some;
-  const auto is_some = [&](const ir::Value* v) {
-    if (some.contains(v)) return true;
-    const auto outside = env_.find(v);
-    return outside != env_.end() && outside->second.is_tagged() && mode_->is_active(outside->second);
+// A state that depends on nothing active has no tangent; a tangent that is the number 0 is another thing. Of a state that
+// has one in some iterations a condition says in which.
+Datums Replay::run_forward_loop(ir::Op* op, Datums initial, std::vector<ir::Type> types,
+                                const StagedMode::Condition& condition, const StagedMode::Body& body) {
+  const auto outside = [this](const ir::Value* v) {
+    const auto found = env_.find(v);
+    if (found == env_.end() || !mode_->is_active(found->second)) return Flows::never;
+    return mode_->flow_of(found->second).empty() ? Flows::always : Flows::perhaps;
   };
-  Active states = mode_->active_of(initial);
-  for (bool changed = true; changed;) {
-    for (std::size_t i = 0; i < states.size(); ++i)
-      if (states[i]) some.insert(body->params[i]);
-    const auto mark = [&](const ir::Op* inner) {
-      // What is popped or comes from another process, here or in a function, has its derivative.
-      const auto is_active = [&](const ir::Op* o) {
-        return o->is(Opcode::pop_) || ir::is_ordered_call(*o) ||
-               (o->callee && (works_on_tape(*o->callee) || makes_ordered_calls(*o->callee))) ||
-               std::ranges::any_of(o->operands, is_some);
-      };
-      bool any = is_active(inner);
-      for (ir::Block* b : inner->blocks) ir::walk(b, [&](const ir::Op* o) { any |= is_active(o); });
-      if (!any) return;
-      some.insert(inner->results.begin(), inner->results.end());
-      for (const ir::Block* b : inner->blocks) some.insert(b->params.begin(), b->params.end());
-    };
-    changed = false;
-    for (std::size_t known = some.size() + 1; known != some.size();) {
-      known = some.size();
-      ir::walk(body, mark);
-    }
-    for (std::size_t i = 0; i < states.size(); ++i) {
-      const bool now = states[i] || is_some(body->ops.back()->operands[i]);
-      changed |= now != states[i];
-      states[i] = now;
-    }
+  const std::vector<Flows> flows = Activity(outside, mode_->functions()).states(*op);
+  for (std::size_t i = 0; i < flows.size(); ++i) {
+    if (flows[i] == Flows::never) types[i] = ir::I64;  // a type without derivatives
+    if (flows[i] == Flows::always || !mode_->flow_of(initial[i]).empty()) continue;
+    initial[i] = mode_->with_flow(initial[i], Datum::integer(1, ir::Bool));
   }
-  return states;
+  Datums out = mode_->loop(initial, types, condition, body, op->integer, place(op));
+  // After a first iteration there is one.
+  if (!std::ranges::count(flows, Flows::entered) || !is_plain(*op->blocks[0])) return out;
+  const Datum starts = strip(condition(initial));
+  for (std::size_t i = 0; i < flows.size(); ++i) {
+    if (flows[i] != Flows::entered || mode_->flow_of(out[i]).empty()) continue;
+    const Datum before = mode_->flow_of(initial[i]);
+    const bool surely = starts.is_literal() && starts.b();
+    out[i] = mode_->with_flow(out[i], surely ? Datum() : perform({Opcode::lor_, 0, place(op)}, {before, starts}));
+  }
+  return out;
 }
 
 /// What the blocks of a construct use and do not define, in order.

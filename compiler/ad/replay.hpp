@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lantern/compiler/ad/activity.hpp"
 #include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/function_ref.hpp"
@@ -25,7 +26,8 @@ class StagedMode {
   using Condition = ir::FunctionRef<Datum(const Datums&)>;
   using Body = ir::FunctionRef<Datums(const Datums&)>;
 
-  StagedMode(Mode& mode, Staging& staging) : staging_(staging), mode_(mode) {}
+  StagedMode(Mode& mode, Staging& staging)
+      : staging_(staging), functions_([&staging](const ir::Function* f) { return staging.rules.contains(f); }), mode_(mode) {}
   virtual ~StagedMode() = default;
   Mode& mode() const { return mode_; }
   /// Whether a datum is a number of the mode.
@@ -52,6 +54,11 @@ class StagedMode {
   /// Whether the backward part of a loop goes through all iterations, so that one that finds an extreme is better
   /// followed where it is attained (replay_extremes.cpp).
   virtual bool is_backward() const { return false; }
+  /// A condition: false where nothing flows to a datum. Empty: something does, or it is not known.
+  virtual Datum flow_of(const Datum& /*d*/) const { return {}; }
+  /// The datum d, with the answer that flow_of returns.
+  virtual Datum with_flow(const Datum& d, const Datum& /*flow*/) { return d; }
+  FunctionActivity& functions() { return functions_; }
   /// `attribute`: of the call (ir/checkpoint.hpp).
   virtual Datums call(ir::Function* callee, const Datums& arguments, std::int64_t attribute, const Location& loc) = 0;
   virtual void push(std::int64_t tape, const Datum& value, const Location& loc) = 0;
@@ -72,6 +79,7 @@ class StagedMode {
   Staging& staging_;
 
  private:
+  FunctionActivity functions_;
   bool has_several_calls(const ir::Function& callee);
 
   Mode& mode_;
@@ -82,9 +90,6 @@ class StagedMode {
 
 /// What distinguishs the functions that a derivative makes of one: f1 with an active argument is not f with two.
 std::string specialisation(const ir::Function& f, const Active& active);
-
-/// Whether a function, or one that it calls, works on a tape.
-bool works_on_tape(const ir::Function& f);
 
 /// Runs a function's graph: every operation is performed again, on the given arguments. With `mode`, constructs
 /// that an active value reaches are handled by it; the others are emitted as they are.
@@ -99,7 +104,8 @@ class Replay {
   Datums run_external(ir::Op* op);
   Datums run_branch(ir::Op* op);
   Datums run_loop(ir::Op* op);
-  Active active_states(const ir::Op* op, const Datums& initial) const;
+  Datums run_forward_loop(ir::Op* op, Datums initial, std::vector<ir::Type> types, const StagedMode::Condition& condition,
+                          const StagedMode::Body& body);
   /// A loop of one number: the largest or smallest so far, of those that its iterations compute.
   struct ExtremeLoop {
     std::size_t state = 0;      ///< which of the loop's state it is

@@ -56,7 +56,7 @@ class Compositions {
   Function kink() {
     const Function s = zero(), t = zero(), q = square();
     const double c = number(), l = std::abs(number()) + 0.5;
-    switch (std::uniform_int_distribution<int>(0, 15)(random_)) {
+    switch (std::uniform_int_distribution<int>(0, 17)(random_)) {
       case 0: return [=](D x, D y) { return abs(s(x, y)); };
       case 1: return [=](D x, D y) { return max(c + s(x, y), c + t(x, y)); };
       case 2: return [=](D x, D y) { return min(c + s(x, y), c + t(x, y)); };
@@ -82,6 +82,19 @@ class Compositions {
             return IF(i < 3, [&] { return sum + t(x, y); }, [&] { return sum * pole; });
           });
         };
+      case 15:
+        return [=](D x, D y) {
+          const D nothing = FOR(0, 2, D(0.0), [&](auto i, auto sum) {
+            return IF(i > 1, [&] { return sum + s(x, y); }, [&] { return sum; });
+          });
+          return sqrt(nothing) + t(x, y);
+        };
+      case 16: {
+        const auto nothing = FUN<double(double, int64_t)>("nothing", [](auto self, D v, Rep<int64_t> n) {
+          return IF(n == 0, [] { return D(0.0); }, [&] { return IF(n > 5, [&] { return v; }, [&] { return self(v, n - 1); }); });
+        });
+        return [=](D x, D y) { return log(1.0 + sqrt(nothing(s(x, y), int64_t{2}))) + t(x, y); };
+      }
       default:
         return [=](D x, D y) {
           const auto both = IF(x < 2.0, [&] { return std::pair(s(x, y), sqrt(q(x, y))); },

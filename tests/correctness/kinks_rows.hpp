@@ -243,6 +243,32 @@ inline std::vector<Row> rows_of_numbers() {
     const D b = sqrt(x);
     return FOR(0, 2, b, [&](auto, auto) { return 2.0 * x; });
   }, 0, true);
+  // Tangents of what loops and recursive functions give.
+  r.two("38p", [](D x, D n) {
+    return sqrt(FOR(0, cast<std::int64_t>(n), D(0.0), [&](auto, D s) { return s + x; })) + 3.0 * x;
+  }, 0, 0, true);
+  r.one("38q", [](D x) {
+    const D pole = 1.0 / x;
+    return FOR(0, 2, D(0.0), [&](auto i, D s) { return IF(i == 5, [&] { return s * pole; }, [&] { return s * s + x; }); });
+  }, 0, true);
+  r.two("38r", [](D x, D y) {
+    const auto s = FOR(0, 3, std::pair(D(0.0), D(0.0)), [&](auto i, auto t) {
+      return std::pair(t.second, IF(i > 4, [&] { return t.first + x; }, [&] { return t.first; }));
+    });
+    return sqrt(s.first) + pow(s.second, 0.5) + x * y;
+  }, 0, 2, true);
+  r.two("38s", [](D x, D y) { return sqrt(FOR(0, 2, x, [&](auto, D) { return D(0.0); })) + x * y; }, 1, 2, true);
+  const auto times = FUN<double(double, int64_t)>("times", [](auto self, D x, I n) {
+    return IF(n == 0, [&] { return D(0.0); }, [&] { return x + self(x, n - 1); });
+  });
+  r.two("38t", [times](D x, D n) { return sqrt(times(x, cast<std::int64_t>(n))) + 2.0 * x; }, 0, 0, true);
+  const auto handed = FUN<double(double, double, int64_t)>("handed", [](auto self, D x, D y, I n) {
+    return IF(n == 0, [&] { return sqrt(x) + y; }, [&] { return 0.5 * self(x, 2.0 * y, n - 1); });
+  });
+  r.two("38u", [handed](D x, D y) {
+    const D z = IF(x < 1.0, [] { return D(0.0); }, [&] { return x; });
+    return handed(z, x, std::int64_t{2}) * y;
+  }, 0, 2, true);
   return r.all;
 }
 
@@ -404,6 +430,22 @@ inline std::vector<Row> rows_of_arrays() {
     const V b = keeps(a, a[0], I(std::int64_t{2}));
     return IF(a[1] > 0.0, [&] { return b[1] + a[1] * a[1]; }, [&] { return b[0]; });
   }, {0, 4}, true);
+  // Loops and recursive functions that replace what they read.
+  add("40a", [](V a) { return FOR(0, a.size(), a, [&](auto i, V s) { return s.set(i, sqrt(s[i])); })[1]; }, {0, 4, 0});
+  add("40b", [](V a) {
+    return FOR(0, 2, a, [&](auto, V s) {
+      return FOR(0, a.size(), s, [&](auto i, V t) { return t.set(i, log(t[i] * t[i])); });
+    })[1];
+  }, {0, 3, 0});
+  add("40c", [](V a) {
+    const auto roots = FUN<Array<double>(Array<double>, std::int64_t)>("in_place", [](auto self, V b, I i) {
+      return IF(i >= b.size(), [&] { return b; }, [&] {
+        const V c = self(b, i + 1);
+        return c.set(i, sqrt(c[i]) + 0.5 * c[i - 1]);
+      });
+    });
+    return roots(a, 1)[1];
+  }, {1, 4, 0}, true);
   add("36c", [](V a) { const D n = norm(a); return n * n; }, {0, 0}, true);
   return r;
 }

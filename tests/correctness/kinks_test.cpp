@@ -288,6 +288,18 @@ TEST_CASE("compiled programs keep the conventions") {
       check(name, *rows, compile(program_of(*rows), options)(points_of(*rows), Numbers{1, 0}));
 }
 
+TEST_CASE("loops that replace what they read, differentiated twice") {
+  const std::function<D(V)> roots = [](V a) {
+    return FOR(0, a.size(), a, [&](auto i, V s) { return s.set(i, sqrt(s[i])); })[1];
+  };
+  const auto second = [roots](V a) {
+    return grad(std::function<D(V)>([roots](V b) { return grad(roots)(b)[1]; }))(a);
+  };
+  const Numbers at{0, 4, 0}, expected{0, -1.0 / 32, 0};
+  CHECK(same(eager(second)(at), expected));
+  for (const int opt : {0, 3}) CHECK(same(compile(second, {.target = Target::c, .opt = opt})(at), expected));
+}
+
 TEST_CASE("every eager mode keeps the conventions") {
   const auto slopes = [](const Row& row, const auto& of) {
     Out out;

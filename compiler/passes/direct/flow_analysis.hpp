@@ -588,13 +588,8 @@ class Flows {
   /// Finds what forward parts divide by.
   void find_divided() {
     for (Block* b : blocks_)
-      for (std::size_t i = 0, t = place_of_end(*b); i < t; ++i) {
-        const auto note = [&](const Op* op) {
-          if (op->is(Opcode::div_)) divided_.insert(op->operands[1]);
-        };
-        note(b->ops[i]);
-        for (Block* inner : b->ops[i]->blocks) ir::walk(inner, note);
-      }
+      for (std::size_t i = 0, t = place_of_end(*b); i < t && end(*b); ++i)
+        if (b->ops[i]->is(Opcode::div_)) divided_.insert(b->ops[i]->operands[1]);
   }
   /// Whether a factor is a quotient by something that the program itself divides by.
   bool divides_as_program(const Value* v, int depth = 6) const {
