@@ -149,8 +149,8 @@ class Analysis {
     const Op* const loop = plan_->loop;
     const std::vector<const Op*> all = use.accesses();
     if (use.whole || use.extreme || use.sum || all.size() * all.size() > most_pairs) return false;
-    if (std::ranges::any_of(all, [&](const Op* op) { return op->parent != loop->blocks[1]; })) return false;
-    const auto place = [&](const Op* op) { return std::ranges::find(op->parent->ops, op); };
+    if (std::ranges::any_of(all, [&](const Op* op) { return depth(op->parent) != 1; })) return false;
+    const auto place = [&](const Op* op) { return std::ranges::find(ops_, op); };  // lanes take one side, then the other
     const auto sums = [](const Op* op) { return op->is(Opcode::add_at_) && op->loc.part == ir::Part::backward; };
     for (const Op* a : use.updates)
       for (const Op* b : all) {
