@@ -257,7 +257,7 @@ TEST_CASE("branch_neighbours: lanes add at once to what a side adds to", "[vecto
 
 TEST_CASE("branch_neighbours: what moves from one adjoint to another moves in lanes", "[vectorise]") {
   const auto copied = sig<double(Array<double>, std::int64_t)>([](A x, I n) {
-    A u = x * 0.0;
+    A u = fill(D(0.0), x.size());
     FOR(1, n, [&](I i) { u = u.set(i, x[i]); });
     return IF(
         n > 2, [&] { return u[2] * u[1]; }, [&] { return D(0.0); });
