@@ -231,6 +231,145 @@ TEST_CASE("branch_neighbours: lanes load what a side reads", "[vectorise]") {
   }
 }
 
+TEST_CASE("branch_neighbours: lanes add at once to what a side adds to", "[vectorise]") {
+  const auto slopes = sig<double(Array<double>, std::int64_t)>([](A u, I n) {
+    return FOR(1, n, 0.0, [&](I i, D s) {
+      const D slope = IF(
+          u[i] > 0.0, [&] { return u[i - 1] * u[i - 1]; }, [&] { return u[i + 1] * u[i]; });
+      return s + slope;
+    });
+  });
+  const auto [single, lanes] = test::around_pass("vectorise", grad<0>(slopes));
+  const std::regex whole_or_by_lanes(
+      "= branch %[0-9]+ : f64\\[\\?\\] \\{\n *%\\S+ = (lane_)?add_at [^\n]*\n *yield %\\S+\n *\\} else \\{\n"
+      " *%\\S+ = (lane_)?add_at ");
+  CHECK_FALSE(std::regex_search(single, whole_or_by_lanes));
+  CHECK(std::regex_search(lanes, whole_or_by_lanes));
+  const auto fast = compile(grad<0>(slopes), with(3)), slow = compile(grad<0>(slopes), with(0));
+  for (const std::size_t n : lengths) {
+    CAPTURE(n);
+    std::vector<double> x = numbers(n + 2);
+    x[n] = std::abs(x[n]);  // the element behind is not read, nor is its adjoint there
+    x.pop_back();
+    same(fast(x, static_cast<std::int64_t>(n) + 1), slow(x, static_cast<std::int64_t>(n) + 1));
+  }
+}
+
+TEST_CASE("branch_neighbours: what moves from one adjoint to another moves in lanes", "[vectorise]") {
+  const auto copied = sig<double(Array<double>, std::int64_t)>([](A x, I n) {
+    A u = fill(D(0.0), x.size());
+    FOR(1, n, [&](I i) { u = u.set(i, x[i]); });
+    return IF(
+        n > 2, [&] { return u[2] * u[1]; }, [&] { return D(0.0); });
+  });
+  const auto [single, lanes] = test::around_pass("vectorise", grad<0>(copied));
+  CHECK(single.find("add_at") != std::string::npos);
+  CHECK(std::regex_search(lanes, std::regex("get [^\n]* : f64x[0-9]+\n")));
+  const auto fast = compile(grad<0>(copied), with(3));
+  for (const std::size_t n : lengths) {
+    CAPTURE(n);
+    const std::vector<double> x = numbers(n);
+    const auto count = static_cast<std::int64_t>(n);
+    same(fast(x, count), eager(grad<0>(copied))(x, count));
+  }
+}
+
+TEST_CASE("branch_neighbours: the adjoint of a step in place runs in lanes, from the last iteration to the first",
+          "[vectorise]") {
+  // Each iteration reads an element that the next one changes.
+  const auto flow = sig<double(Array<double>, Array<double>, std::int64_t)>([](A u, A c, I n) {
+    FOR(0, 3, [&](I) {
+      FOR(1, n, [&](I k) {
+        const I i = n - k;
+        u = u.set(i, u[i] - c[i] * (u[i] - u[i - 1]) * u[i]);
+      });
+    });
+    return sum(u * u);
+  });
+  // And one that the iteration before has changed: a recurrence, of which the same would be false.
+  const auto back = sig<double(Array<double>, Array<double>, std::int64_t)>([](A u, A c, I n) {
+    FOR(0, 3, [&](I) {
+      FOR(1, n, [&](I i) { u = u.set(i, u[i] - c[i] * (u[i] - u[i - 1]) * u[i]); });
+    });
+    return sum(u * u);
+  });
+  const std::regex popped_in_lanes("= pop\\[[0-9]+\\] : f64x");
+  CHECK(std::regex_search(test::around_pass("vectorise", grad<0, 1>(flow)).second, popped_in_lanes));
+  CHECK_FALSE(std::regex_search(test::around_pass("vectorise", grad<0, 1>(back)).second, popped_in_lanes));
+  const auto check = [](const auto& f) {
+    const auto fast = compile(grad<0, 1>(f), with(3));
+    for (const std::size_t n : lengths) {
+      CAPTURE(n);
+      const std::vector<double> u = numbers(n), c = numbers(n, 8);
+      const auto count = static_cast<std::int64_t>(n);
+      const auto got = fast(u, c, count), expected = eager(grad<0, 1>(f))(u, c, count);
+      same(std::get<0>(got), std::get<0>(expected));
+      same(std::get<1>(got), std::get<1>(expected));
+    }
+  };
+  check(flow);
+  check(back);
+}
+
+TEST_CASE("branch_neighbours: ways down a table whose columns end run in lanes", "[vectorise]") {
+  const auto descent = sig<double(Array<double>, std::int64_t)>([](A cost, I n) {
+    M d = fill(D(0.0), n, n);
+    FOR(0, n, [&](I j) { d = d.set(0, j, cost[j]); });
+    FOR(1, n, [&](I i) {
+      FOR(0, n, [&](I j) {
+        D best = d(i - 1, j);
+        best = IF(
+            j > 0, [&] { return min(best, d(i - 1, j - 1)); }, [&] { return best; });
+        best = IF(
+            j < n - 1, [&] { return min(best, d(i - 1, j + 1)); }, [&] { return best; });
+        d = d.set(i, j, best + cost[i * n + j]);
+      });
+    });
+    return FOR(0, n, D(0.0), [&](I j, D s) { return s + d(n - 1, j); });
+  });
+  CHECK(std::regex_search(test::around_pass("vectorise", grad<0>(descent)).second,
+                          std::regex("= pop\\[[0-9]+\\] : f64x")));
+  const auto fast = compile(grad<0>(descent), with(3));
+  for (const std::size_t n : {1u, 2u, 3u, 8u, 9u, 17u, 18u}) {
+    CAPTURE(n);
+    const std::vector<double> x = numbers(n * n);
+    const auto count = static_cast<std::int64_t>(n);
+    same(fast(x, count), eager(grad<0>(descent))(x, count));
+  }
+}
+
+TEST_CASE("branch_neighbours: of what a nest reads one part is kept, not one for each row", "[unwind]") {
+  const auto flow = sig<double(Array<double>, Array<double>, std::int64_t)>([](A u, A speed, I n) {
+    A next = u;
+    FOR(0, 3, [&](I) {
+      FOR(1, n - 1, [&](I i) {
+        FOR(1, n - 1, [&](I j) {
+          const D c = speed[i * n + j], v = u[i * n + j];
+          const D dx = IF(
+              c > 0.0, [&] { return v - u[i * n + j - 1]; }, [&] { return u[i * n + j + 1] - v; });
+          next = next.set(i * n + j, v - c * dx - 0.1 * v * (u[(i + 1) * n + j] - u[(i - 1) * n + j]));
+        });
+      });
+      FOR(1, n - 1, [&](I i) {
+        FOR(1, n - 1, [&](I j) { u = u.set(i * n + j, next[i * n + j]); });
+      });
+    });
+    return sum(u * u);
+  });
+  const std::string ir = compile(grad<0, 1>(flow), with(3, {"vectorise", "outline"})).source("ir");
+  CHECK(ir.find("\n    push[") != std::string::npos);    // in a step,
+  CHECK(ir.find("\n      push[") == std::string::npos);  // not in a row of it
+  const auto fast = compile(grad<0, 1>(flow), with(3));
+  for (const std::size_t n : {0u, 1u, 2u, 3u, 4u, 9u, 19u}) {
+    CAPTURE(n);
+    const std::vector<double> u = numbers(n * n), speed = numbers(n * n, 8);
+    const auto count = static_cast<std::int64_t>(n);
+    const auto got = fast(u, speed, count), expected = eager(grad<0, 1>(flow))(u, speed, count);
+    same(std::get<0>(got), std::get<0>(expected));
+    same(std::get<1>(got), std::get<1>(expected));
+  }
+}
+
 TEST_CASE("branch_neighbours: lanes read nothing outside an array", "[vectorise]") {
   // At both ends some lanes must not read; in a matrix, at the ends of rows.
   const auto ends = sig<double(Array<double>)>([](A x) {

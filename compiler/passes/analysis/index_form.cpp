@@ -497,22 +497,27 @@ bool keeps_shape(const Op& loop, std::size_t state, int& steps) {
   return shape_source(body->ops.back()->operands[state], body->params[state], steps) == body->params[state];
 }
 
+/// What a tensor has its shape from, one operation further up; null where that is not known.
+const Value* shaped_by(const Value* t, const Value* until, int& steps) {
+  const Op* const op = t->def;
+  const Op* const loop = op ? op : t->block->parent;
+  if (loop && is_finished(*loop))
+    return keeps_shape(*loop, t->index, steps) ? loop->operands[t->index] : nullptr;
+  if (!op || !op->is(Opcode::branch_)) return op ? ir::shaped_like(*op) : nullptr;
+  // What each side starts with.
+  const Value* starts[2] = {};
+  for (const std::size_t k : {0u, 1u}) {
+    const Value* v = op->blocks[k]->ops.back()->operands[t->index];
+    while (v && v != until && v->block == op->blocks[k] && --steps > 0) v = shaped_by(v, until, steps);
+    starts[k] = v;
+  }
+  return starts[0] && starts[0] == starts[1] && ir::visible_from(starts[0], op->parent) ? starts[0] : nullptr;
+}
+
 /// The value that a tensor has its shape from: `until`, or the first one there is. `steps`: how far to look.
 const Value* shape_source(const Value* t, const Value* until, int& steps) {
   while (t != until && --steps > 0) {
-    const Op* const op = t->def;
-    const Op* const loop = op ? op : t->block->parent;
-    const Value* from = nullptr;
-    if (loop && is_finished(*loop)) {
-      if (keeps_shape(*loop, t->index, steps)) from = loop->operands[t->index];
-    } else if (op && op->is(Opcode::branch_)) {
-      const Value* const one = shape_source(op->blocks[0]->ops.back()->operands[t->index], until, steps);
-      if (one == shape_source(op->blocks[1]->ops.back()->operands[t->index], until, steps) &&
-          ir::visible_from(one, op->parent))
-        from = one;
-    } else if (op) {
-      from = ir::shaped_like(*op);
-    }
+    const Value* const from = shaped_by(t, until, steps);
     if (!from) break;
     t = from;
   }

@@ -142,18 +142,20 @@ class Analysis {
 
   /// True where what iterations need of each other comes about in lanes as well: of two operations of the body
   /// that access one element, the later iteration has the later one. All lanes of a block are through with an
-  /// operation before any comes to the next. (Allen and Kennedy, 2001, 2.3: lexically forward dependences.)
+  /// operation before any comes to the next. Two sums of adjoints come in any order. (Allen and Kennedy, 2001, 2.3:
+  /// lexically forward dependences.)
   bool in_order(const LoopStateSummary& use) const {
     constexpr std::size_t most_pairs = 400;
     const Op* const loop = plan_->loop;
     const std::vector<const Op*> all = use.accesses();
-    if (plan_->down || use.whole || use.extreme || use.sum || all.size() * all.size() > most_pairs)
-      return false;
-    if (std::ranges::any_of(all, [&](const Op* op) { return op->parent != loop->blocks[1]; })) return false;
-    const auto place = [&](const Op* op) { return std::ranges::find(op->parent->ops, op); };
+    if (use.whole || use.extreme || use.sum || all.size() * all.size() > most_pairs) return false;
+    if (std::ranges::any_of(all, [&](const Op* op) { return depth(op->parent) != 1; })) return false;
+    const auto place = [&](const Op* op) { return std::ranges::find(ops_, op); };  // lanes take one side, then the other
+    const auto sums = [](const Op* op) { return op->is(Opcode::add_at_) && op->loc.part == ir::Part::backward; };
     for (const Op* a : use.updates)
       for (const Op* b : all) {
         const bool fine = a == b                ? no_loop_carried_dependence({a}, loop)
+                          : sums(a) && sums(b)  ? true
                           : place(a) < place(b) ? no_alias(*a, *b, loop, Iteration::earlier)
                                                 : no_alias(*b, *a, loop, Iteration::earlier);
         if (!fine) return false;
@@ -337,12 +339,12 @@ class Analysis {
     return true;
   }
 
-  /// There is arithmetic to be done in lanes. Elements that are moved alone are left to the compiler behind,
+  /// There is arithmetic to be done in lanes, sums of elements too. Elements that are moved alone are left to the compiler behind,
   /// which makes copies of whole runs of them; but not where iterations count down, as those of a derivative's
   /// backward part do.
   bool worthwhile() const {
     return std::ranges::any_of(ops_, [&](const Op* op) {
-      if (plan_->down && op->is(Opcode::set_) && varies(op->operands.back()) &&
+      if (((plan_->down && op->is(Opcode::set_)) || op->is(Opcode::add_at_)) && varies(op->operands.back()) &&
           op->operands.back()->type.is_float_element())
         return true;
       return ir::info(op->code).elementwise && op->result()->type.is_float_element() && varies(op->result());

@@ -46,6 +46,8 @@ int price(const Op& op) {
   const ir::OpInfo& row = ir::info(op.code);
   const bool integer = op.result()->type.is_integer() || op.result()->type.is_bool();
   switch (op.code) {
+    case Opcode::undef_:  // what a side that was not taken has to say
+      return 0;
     case Opcode::dim_:
       return 1;
     case Opcode::broadcast_:
@@ -218,15 +220,31 @@ bool Unwinder::cheaper_again(const Segment& s) const {
   std::vector<const Value*> work;
   std::int64_t frames = 0, again = 0;
   std::unordered_set<const Value*> read;  // tensors whose elements are fetched again
+  std::unordered_set<const Value*> in_part;  // arrays of which inner loops keep parts
   bool simple = true;
   ir::walk(loop->blocks[1], [&](const Op* op) {
     const std::int64_t times = often.at(op->parent);
     for (const Block* b : op->blocks) often[b] = op->is(Opcode::loop_) ? times * inner_iterations : times;
     simple &= !op->callee;
     if (!op->is(Opcode::push_)) return;
+    const auto part = part_copies_.find(op->operands[0]->def);
+    if (part != part_copies_.end()) {
+      in_part.insert(part->second);
+      frames += times * inner_iterations * overlap * save_float;
+      return;
+    }
     simple &= is_frame(*op) && op->operands[0]->type.is_scalar();
     frames += times * overlap * save_float;
     work.push_back(op->operands[0]);
+  });
+  // Instead of a part for each run of an inner loop one for all of them.
+  ir::walk(loop->blocks[1], [&](const Op* op) {
+    if (part_copies_.contains(op)) return false;
+    if (op->is(Opcode::get_) && in_part.contains(op->operands[0])) {
+      again += often.at(op->parent) * load_close;
+      simple &= !often.contains(op->operands[0]->block) && (covers_tensor(*op) || part_read(*op, loop));
+    }
+    return true;
   });
   ir::walk(s.continuation->blocks[0],
            [&](const Op* op) { simple &= !op->is(Opcode::fun_) || !ir::LoopMemory::of(*op).bounded(); });

@@ -217,6 +217,7 @@ Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop) {
         return c.op(Opcode::get_, {array, c.emit(Opcode::add_, {first, iteration})}, {ir::Type(kind)})->result();
       });
       kept->name = array->name;
+      part_copies_[kept->def] = array;
     });
     parts[array] = {at(around, kept), at(around, first)};
   }

@@ -603,7 +603,7 @@ void Unwinder::drop_frames(Block* block) {
   while (!blocks.empty()) {
     Block* b = blocks.back();
     blocks.pop_back();
-    std::erase_if(b->ops, [&](const Op* op) { return is_frame(*op); });
+    std::erase_if(b->ops, [&](const Op* op) { return is_frame(*op) || part_copies_.contains(op); });
     for (Op* op : b->ops) {
       if (op->callee && forward_halves_.contains(op->callee)) op->callee = value_of(op->callee);
       blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end());

@@ -240,6 +240,7 @@ class Unwinder {
   std::unordered_map<ir::Function*, ir::Function*> values_;  ///< forward half -> the same without frames
   std::vector<ir::Function*> unfilled_;                      ///< forward halves whose copies are empty so far
   std::unordered_set<std::int64_t> frames_;                  ///< tapes that hold frames
+  std::unordered_map<const Op*, const Value*> part_copies_;  ///< loops that keep a part of an array, and which array
   std::unordered_map<const Op*, std::vector<std::size_t>> side_results_;  ///< of branches: values of one side
   std::unordered_set<const Op*> parallel_;  ///< backward loops whose iterations hold forward parts
 };

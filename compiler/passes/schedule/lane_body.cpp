@@ -220,7 +220,7 @@ void LaneBody::get(const Op* op) {
   std::vector<Value*> operands;
   for (Value* v : op->operands) operands.push_back(now(v));
   if (guard(*op, operands))
-    if (Value* const loaded = load_or_gather(*op, operands)) return define(op, loaded);
+    if (Value* const read = whole_or_by_lanes(*op, operands)) return define(op, read);
   const auto row = packed_.find(op->operands[0]);
   if (row != packed_.end() && op->operands[1] == plan_.iteration && !varies(op->operands[2]))
     return define(op, builder_.emit(Opcode::get_, {row->second, operands[2], lane_}));
@@ -259,8 +259,8 @@ Value* LaneBody::first_of(Value* index, std::unordered_map<const Value*, Value*>
   return made[index] = builder_.emit(index->def->code, {x, first_of(index->def->operands[1], made)});
 }
 
-Value* LaneBody::load_or_gather(const Op& op, const std::vector<Value*>& guarded) {
-  const std::size_t rank = op.operands.size() - 1;
+Value* LaneBody::whole_or_by_lanes(const Op& op, const std::vector<Value*>& guarded) {
+  const auto rank = static_cast<std::size_t>(op.operands[0]->type.rank());
   for (std::size_t d = 1; d <= rank; ++d)
     if (!(op.operands[d]->type == ir::I64) || (d < rank && varies(op.operands[d]))) return nullptr;
   if (lane_step(op.operands[rank]) != 1) return nullptr;
@@ -269,7 +269,7 @@ Value* LaneBody::load_or_gather(const Op& op, const std::vector<Value*>& guarded
   Value* const tensor = guarded.front();
   Value* const count = active_ ? active_ : builder_.integer(lanes_);
   Value* in_range = nullptr;
-  std::vector<Value*> plain{tensor};
+  std::vector<Value*> whole = guarded;
   for (std::size_t d = 1; d <= rank; ++d) {
     Value* const size = builder_.emit(Opcode::dim_, {tensor}, static_cast<std::int64_t>(d - 1));
     Value* const from = d < rank ? now(op.operands[d]) : first;
@@ -277,15 +277,17 @@ Value* LaneBody::load_or_gather(const Op& op, const std::vector<Value*>& guarded
     Value* const here = builder_.emit(
         Opcode::land_, {builder_.emit(Opcode::le_, {builder_.integer(0), from}), builder_.emit(Opcode::le_, {from, most})});
     in_range = in_range ? builder_.emit(Opcode::land_, {in_range, here}) : here;
-    plain.push_back(d < rank ? from : builder_.emit(Opcode::add_, {splat(from), lane_}));
+    whole[d] = d < rank ? from : builder_.emit(Opcode::add_, {splat(from), lane_});
   }
+  const bool reads = op.is(Opcode::get_);
+  const Opcode some = reads ? Opcode::lane_get_ : Opcode::lane_add_at_;
   Op* const branch = builder_.branch(in_range, {type_of(op.result())});
   Block* const outer = builder_.block();
   for (const std::size_t side : {0u, 1u}) {
     builder_.set_block(branch->blocks[side]);
-    std::vector<Value*> operands = side == 0 ? plain : guarded;
+    std::vector<Value*> operands = side == 0 ? whole : guarded;
     if (active_) operands.push_back(active_);
-    builder_.yield({builder_.emit(active_ ? Opcode::lane_get_ : Opcode::get_, operands)});
+    builder_.yield({builder_.emit(active_ ? some : op.code, operands)});
   }
   builder_.set_block(outer);
   return branch->result();
@@ -300,9 +302,9 @@ void LaneBody::update(const Op* op) {
   if (is_summed(op->result())) return summed(op);
   std::vector<Value*> operands;
   for (Value* v : op->operands) operands.push_back(now(v));
-  guard(*op, operands);
+  const bool guarded = guard(*op, operands);
   const bool shared = is_shared(op->result());
-  const bool lanes = scattered(*op, op->operands.size() - 1) || (taken_ && plan_.guarded.contains(op));
+  const bool lanes = scattered(*op, op->operands.size() - 1) || guarded;
   if (taken_) operands.back() = chosen(*op, operands);
   if (taken_ && shared && !lanes) {
     operands.back() = sum(operands.back());
@@ -314,6 +316,8 @@ void LaneBody::update(const Op* op) {
       operands.insert(operands.end() - 1, lane_);
     }
     if (!taken_) operands.back() = in_lanes(op->operands.back());
+    if (guarded)
+      if (Value* const added = whole_or_by_lanes(*op, operands)) return define(op, added);
     if (active_ && lanes) {
       operands.push_back(active_);
       return define(op,

@@ -102,9 +102,9 @@ class LaneBody {
   /// The index in the first lane, of one that has a step. `made`: those that are there already.
   Value* first_of(Value* index, std::unordered_map<const Value*, Value*>& made);
 
-  /// A read behind a branch, of one element after the other: as a load where all of them are in range.
-  /// `guarded`: the tensor and the indices of the read elsewhere.
-  Value* load_or_gather(const Op& op, const std::vector<Value*>& guarded);
+  /// A read or a sum behind a branch, of one element after the other: of all lanes at once where all of the elements
+  /// are in range. `guarded`: the operands elsewhere. Null where the elements do not follow each other.
+  Value* whole_or_by_lanes(const Op& op, const std::vector<Value*>& guarded);
 
   /// True where the lanes access different elements.
   bool scattered(const Op& op, std::size_t last) const;
