@@ -183,6 +183,8 @@ class Printer {
     prelude += parts.text();
 
     std::string text = replaced(cuda_text::title, "$NAME", entry.name);
+    if (prelude.find("printf(") != std::string::npos)
+      text = replaced(text, "#include <stdint.h>\n", "#include <stdint.h>\n#include <stdio.h>\n");
     if (recursive()) text += cuda_text::stack_bytes;
     text += "namespace " + code_ + " {\n\n" + prelude;
     if (!functions.declarations.empty()) text += functions.declarations + "\n";

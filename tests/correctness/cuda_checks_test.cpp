@@ -151,7 +151,21 @@ TEST_CASE("arguments are looked at where they lie; infinities on purpose pass", 
   passes([](Row a) { return Row(max(a - Rep<float>(infinity), a)); }, floats({700}));
 }
 
-TEST_CASE("a map of numbers is looked at, and prints", "[cuda]") {
+TEST_CASE("a map of numbers prints from its threads", "[cuda]") {
+  const auto f = [](Rep<double> x) {
+    print(x, "x");
+    return 2.0 * x;
+  };
+  const std::string text = compile(f, {.target = Target::c, .name = "told"}).source("cuda");
+  const auto code = codegen::compile_emulated(text);
+  const double x[] = {1.5};
+  double y[1] = {};
+  CHECK(written([&] { code->function<int(const double*, double*, std::int64_t)>("told_map")(x, y, 1); }) == "x = 1.5\n");
+  if (codegen::nvrtc_available()) CHECK_NOTHROW(codegen::compile_with_nvrtc(text));
+  if (codegen::find_nvcc()) CHECK(!codegen::object_with_nvcc(text).empty());
+}
+
+TEST_CASE("a map of numbers is looked at", "[cuda]") {
   const auto f = compile([](Rep<double> x) { return log(x) * x; }, {.target = Target::c, .check = Check::nan, .name = "logs"});
   const auto code = codegen::compile_emulated(f.source("cuda"));
   const auto map = code->function<int(const double*, double*, std::int64_t)>("logs_map");

@@ -143,7 +143,7 @@ TEST_CASE("factors of products are rounded where that is asked for", "[cuda]") {
     CHECK_THROWS_WITH(compile(f, options), "compile: products of tf32 go with Target::cuda, without strict_math");
 }
 
-TEST_CASE("prints and checks run in every call, those that repeat too", "[cuda]") {
+TEST_CASE("prints and checks run in every call that repeats", "[cuda]") {
   const auto told = [](Row x) {
     print(x, "x");
     return Row(exp(x));
