@@ -21,9 +21,12 @@
 #include <functional>
 #include <iterator>
 #include <mutex>
+#include <new>
+#include <shared_mutex>
 #include <thread>
 #include <utility>
 
+#include "lantern/codegen/toolchain/child.hpp"
 #include "lantern/ir/error.hpp"
 
 extern char** environ;
@@ -197,6 +200,50 @@ bool is_executable_file(const std::string& path) {
 }
 
 }  // namespace
+
+namespace {
+
+std::shared_mutex& tool_chain() {
+  static std::shared_mutex& mutex = *new std::shared_mutex;  // outlives threads that compile at the end of the program
+  return mutex;
+}
+
+}  // namespace
+
+std::shared_lock<std::shared_mutex> in_tool_chain() { return std::shared_lock(tool_chain()); }
+
+std::optional<std::string> made_in_child(const std::function<std::string()>& work) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  (void)work;
+  return std::nullopt;  // sanitizers do not go with the threads of a child
+#else
+  constexpr char complete = '.';  // behind a result that is whole
+  MemoryFile file("made-in-child");
+  std::unique_lock lock(tool_chain());
+  const pid_t child = ::fork();
+  if (child != 0) {
+    lock.unlock();
+  } else {
+    lock.release();  // the owner was a thread of the parent
+    ::new (&tool_chain()) std::shared_mutex;
+    // The program's handlers would remove what is the parent's.
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(number, SIG_DFL);
+    try {
+      file.fill(work() + complete);
+    } catch (...) {
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  if (child < 0) return std::nullopt;
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  std::string text = file.contents();
+  if (text.empty() || text.back() != complete) return std::nullopt;
+  text.pop_back();
+  return text;
+#endif
+}
 
 std::optional<std::string> find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {

@@ -178,11 +178,17 @@ Terms fused_gemm(const Call& c) { return {c.result(activated(c, c.datum(gemm(c)[
 
 Terms fused_matmul(const Call& c) {
   c.require_operands(2, 2);
-  if (c.attribute("transBatchA", std::int64_t{0}) != 0 || c.attribute("transBatchB", std::int64_t{0}) != 0)
-    c.unsupported("attributes 'transBatchA' and 'transBatchB'");
-  const Datum a = c.attribute("transA", std::int64_t{0}) != 0 ? turned(c, c[0]) : c[0];
-  const Datum b = c.attribute("transB", std::int64_t{0}) != 0 ? turned(c, c[1]) : c[1];
-  const Datum y = matrix_product(c, a, b);
+  // With transBatch the first dimension comes behind those of the batch.
+  const auto matrix = [&](std::size_t i, const char* batch, const char* both) {
+    Datum x = c[i];
+    std::vector<int> order;
+    for (int d = 1; d + 1 < c.rank(i); ++d) order.push_back(d);
+    order.push_back(0);
+    order.push_back(c.rank(i) - 1);
+    if (c.rank(i) > 2 && c.attribute(batch, std::int64_t{0}) != 0) x = c.permute(x, order);
+    return c.attribute(both, std::int64_t{0}) != 0 ? turned(c, x) : x;
+  };
+  const Datum y = matrix_product(c, matrix(0, "transBatchA", "transA"), matrix(1, "transBatchB", "transB"));
   const double alpha = c.attribute("alpha", 1.0);
   return {c.result(alpha == 1 ? y : c.b.mul(y, c.number(alpha, y)))};
 }

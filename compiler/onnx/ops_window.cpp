@@ -149,10 +149,12 @@ Datum convolved(const Call& c, const Datum& given, const Datum& w) {
   }
   // Of a depthwise convolution the derivatives have few products for each element: they go by a copy with its pads, for to ask
   // at each element whether it lies in the operand would take longer.
-  const Datum derivative = of_padded();
+  // Eager evaluation of a value asks for no derivative.
+  const auto has_derivative = [](const Datum& d) { return d.is_node() || d.is_tagged(); };
+  const Datum derivative = has_derivative(given) || has_derivative(w) ? of_padded() : Datum();
   options.padding = per_dimension(window.before);
   const Datum value = core::detail::convolution(c.b.primal(given), c.b.primal(w), options, 0, c.b.loc);
-  return c.b.binary(Opcode::with_value_, derivative, value);
+  return derivative.empty() ? value : c.b.binary(Opcode::with_value_, derivative, value);
 }
 
 Terms conv(const Call& c) {
