@@ -3,17 +3,12 @@
 
 #include <functional>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 
 namespace lantern::codegen {
 
-/// To be held by a thread that works in Clang or LLVM: a child process is made while none does, for it would find locked what
-/// another thread of the parent was at.
-[[nodiscard]] std::shared_lock<std::shared_mutex> in_tool_chain();
-
-/// What `work` gives in a child process; nothing where there can be none, or it ends without a result. The child has this
-/// thread alone. `work` may be in Clang or LLVM, and must not need what other threads hold locks for.
+/// What `work` gives in a child process; nothing where it ends without a result, and where this process has other threads:
+/// the child would find locked what they were at.
 std::optional<std::string> made_in_child(const std::function<std::string()>& work);
 
 }  // namespace lantern::codegen

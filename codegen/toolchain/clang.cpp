@@ -48,7 +48,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "lantern/codegen/toolchain/child.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::codegen {
@@ -505,13 +504,11 @@ std::unique_ptr<LoadedCode> compile_with_clang(const std::string& source, Langua
 
 std::vector<CompiledPart> compile_parts(std::span<const SourcePart> parts, Language language,
                                         const ClangOptions& options) {
-  const auto lock = in_tool_chain();
   return compile_on_large_stacks(parts, language, options, Use::load);
 }
 
 std::unique_ptr<LoadedCode> load_parts(std::span<const CompiledPart> parts, const ClangOptions& options,
                                        std::span<const HostSymbol> symbols) {
-  const auto lock = in_tool_chain();
   host_processor();  // initialises the target
   return std::make_unique<OrcCode>(parts, options.debug_info, symbols);
 }
@@ -519,7 +516,6 @@ std::unique_ptr<LoadedCode> load_parts(std::span<const CompiledPart> parts, cons
 std::vector<char> object_with_clang(const std::string& source, Language language,
                                     const ClangOptions& options) {
   const SourcePart whole{source};
-  const auto lock = in_tool_chain();
   return std::move(compile_on_large_stacks(std::span(&whole, 1), language, options, Use::link).front().bytes);
 }
 

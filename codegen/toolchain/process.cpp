@@ -21,8 +21,6 @@
 #include <functional>
 #include <iterator>
 #include <mutex>
-#include <new>
-#include <shared_mutex>
 #include <thread>
 #include <utility>
 
@@ -203,29 +201,24 @@ bool is_executable_file(const std::string& path) {
 
 namespace {
 
-std::shared_mutex& tool_chain() {
-  static std::shared_mutex& mutex = *new std::shared_mutex;  // outlives threads that compile at the end of the program
-  return mutex;
+bool has_one_thread() {
+  std::error_code failed;
+  const auto threads = std::filesystem::directory_iterator("/proc/self/task", failed);
+  return !failed && std::distance(begin(threads), end(threads)) == 1;
 }
 
 }  // namespace
-
-std::shared_lock<std::shared_mutex> in_tool_chain() { return std::shared_lock(tool_chain()); }
 
 std::optional<std::string> made_in_child(const std::function<std::string()>& work) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   (void)work;
   return std::nullopt;  // sanitizers do not go with the threads of a child
 #else
+  if (!has_one_thread()) return std::nullopt;
   constexpr char complete = '.';  // behind a result that is whole
   MemoryFile file("made-in-child");
-  std::unique_lock lock(tool_chain());
   const pid_t child = ::fork();
-  if (child != 0) {
-    lock.unlock();
-  } else {
-    lock.release();  // the owner was a thread of the parent
-    ::new (&tool_chain()) std::shared_mutex;
+  if (child == 0) {
     // The program's handlers would remove what is the parent's.
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(number, SIG_DFL);
     try {
