@@ -160,10 +160,11 @@ Value* reshaped(Builder& b, Value* t, const std::vector<Value*>& sizes, const ir
   return b.op(Opcode::reshape_, {t, shape}, {type})->result();
 }
 
-/// Raises an error where a box is not inside of the result. The code below needs no other checks for its accesses.
-void require(Builder& b, Value* holds) {
-  b.op(Opcode::check_, {holds})->text = b.module().intern("expected a box inside of a product's result");
+void raise_unless(Builder& b, Value* holds, const std::string& message) {
+  b.op(Opcode::check_, {holds})->text = b.module().intern(message);
 }
+/// Raises an error where a box is not inside of the result. The code below needs no other checks for its accesses.
+void require(Builder& b, Value* holds) { raise_unless(b, holds, "expected a box inside of a product's result"); }
 
 class Epilogues {
  public:

@@ -4,7 +4,7 @@
 //   z = parallel c, i { z[c,i] = max(y[c,i] + b[c], 0) }     z = call[epilogue] @f_epilogue(0, C, 0, I, y, b)
 //
 // The call means what it says. It is also a function of a box of the result: rows from the first to below the second
-// number, of each the elements from the third to below the fourth. The routine of a product that stands before such a call
+// number, of each the elements from the third to below the fourth. The routine of a product before such a call
 // makes the call in its place, for one box after the other as soon as the box is done (codegen/contraction_statements.cpp).
 //
 // Requires: a nest of loops reads the product's result at the element of its iteration only, nothing else reads the result, and
