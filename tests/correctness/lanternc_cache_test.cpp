@@ -289,7 +289,7 @@ TEST_CASE("a warning is told once, of what is staged and of what is not") {
   write_file(model,
              "#include <cstdio>\n#include <lantern/lantern.hpp>\nusing namespace lantern;\n"
              "static const int used_while_staging = 2;\n"
-             "static Rep<double> g(Rep<double> x) { return used_while_staging * x; }\n"
+             "static double helper() { return 1.5; } static Rep<double> g(Rep<double> x) { return used_while_staging * x * helper(); }\n"
              "Rep<double> f(Rep<double> x) { int of_f = 1; return g(x); }\n"
              "static int nothing() { return 1; }\n"
              "LANTERN_FUNCTION(df, grad(f))\n"

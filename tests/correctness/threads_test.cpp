@@ -508,6 +508,22 @@ TEST_CASE("threads: random loops", "[threads]") {
   CHECK(forked > 24);  // of 48
 }
 
+TEST_CASE("threads: an iteration behind a branch leaves the elements of other threads as they are", "[threads]") {
+  constexpr std::int64_t n = 6'000'000;
+  const auto f = [](Rep<Tensor<double, n>> x, Vec c, Int k) {
+    return total(c.size(), [&](Int i) {
+      return IF(c[i] > 0.0, [&] { return sin(x(k + i) * c[i]); }, [&] { return Num(0.0); });
+    });
+  };
+  const auto slope = compile(grad<0>(f), in_threads(2, Target::cpp));
+  // The first half of the iterations would be out of range; the second half adds to elements from the first on.
+  std::vector<double> x(n, 0.3), c(n, 1.0);
+  std::fill_n(c.begin(), n / 2, -1.0);
+  int lost = 0;
+  for (int call = 0; call < 10; ++call) lost += slope(TensorView<const double>(x.data(), {n}), c, -n / 2).data[0] == 0.0;
+  CHECK(lost == 0);
+}
+
 TEST_CASE("threads: loops that do not fork", "[threads]") {
   const auto ir = [](auto f) { return compile(f, in_threads(2)).source("ir"); };
   // What an iteration needs of the iteration before.

@@ -109,8 +109,14 @@ class Parts {
 
   void find() {
     collect(ast_.getTranslationUnitDecl());
-    program_part();
-    staged_part();
+    const Reached::MayGo plain = [&](const Decl* d) {
+      const auto* f = dyn_cast<FunctionDecl>(d);
+      return f != nullptr && plain_.count(f) != 0;
+    };
+    Reached staged(plain, true);
+    staged.run(ast_);
+    program_part(staged);
+    staged_part(staged);
   }
 
  private:
@@ -211,7 +217,7 @@ class Parts {
     return text + unit_.text.substr(at);
   }
 
-  void program_part() {
+  void program_part(const Reached& staged) {
     const Reached::MayGo may_go = [&](const Decl* d) {
       const auto* f = dyn_cast<FunctionDecl>(d);
       return makes_program(d) || (f != nullptr && over_reps_.count(f) != 0);
@@ -230,20 +236,17 @@ class Parts {
     unit_.program_part = changed(changes);
     for (const auto& [f, span] : bodies_) {
       const bool left_out = over_reps_.count(f) != 0 && !reached.has(f);
-      (left_out ? unit_.left_out : unit_.kept).push_back({places_.offset(f->getBeginLoc()), span.end});
+      const Span whole{places_.offset(f->getBeginLoc()), span.end};
+      if (left_out) unit_.left_out.push_back(whole);
+      // Of one that only what is staged calls, the program cannot say that nothing does.
+      else if (reached.has(f) || !staged.has(f)) unit_.kept.push_back(whole);
     }
   }
 
-  void staged_part() {
-    const Reached::MayGo may_go = [&](const Decl* d) {
-      const auto* f = dyn_cast<FunctionDecl>(d);
-      return f != nullptr && plain_.count(f) != 0;
-    };
-    Reached reached(may_go, true);
-    reached.run(ast_);
+  void staged_part(const Reached& staged) {
     std::vector<Change> changes;
     for (const FunctionDecl* f : plain_)
-      if (!reached.has(f)) changes.push_back({bodies_.at(f), ";"});
+      if (!staged.has(f)) changes.push_back({bodies_.at(f), ";"});
     unit_.staged_part = changed(changes);
   }
 

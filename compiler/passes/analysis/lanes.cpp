@@ -9,6 +9,7 @@
 #include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/ir/prototype.hpp"
+#include "lantern/ir/team.hpp"
 
 namespace lantern::passes {
 
@@ -335,8 +336,18 @@ class Analysis {
     if (access.is(Opcode::set_) || varies(access.operands[0]) || !any_varies(access) ||
         !has_elements_at(access.operands[0], branch))
       return false;
+    // The first element may be what another thread adds to.
+    if (access.is(Opcode::add_at_) && may_run_in_team(*access.parent->function)) return false;
     plan_->guarded.insert(&access);
     return true;
+  }
+  /// Whether a function may be one of those that threads run at once.
+  static bool may_run_in_team(const ir::Function& f) {
+    if (&f == f.module->entry) return false;
+    bool teams = false;
+    for (const ir::Function* other : f.module->functions())
+      ir::walk(other->body, [&](const Op* op) { teams |= ir::team_size(*op) > 0; });
+    return teams;
   }
 
   /// There is arithmetic to be done in lanes, sums of elements too. Elements that are moved alone are left to the compiler behind,
