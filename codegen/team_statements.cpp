@@ -9,6 +9,7 @@
 
 #include "lantern/codegen/analysis.hpp"
 #include "lantern/codegen/statement_printer.hpp"
+#include "lantern/ir/shape.hpp"
 #include "lantern/ir/team.hpp"
 
 namespace lantern::codegen {
@@ -103,9 +104,15 @@ const Op* StatementPrinter::epilogue_of(const Op& product) const {
     return nullptr;
   const ir::Block* const body = (*at)->callee->body;
   constexpr std::size_t result = ir::epilogue_result;
-  for (auto op = std::ranges::find(ops, &product) + 1; op != at; ++op)
+  for (auto op = std::ranges::find(ops, &product) + 1; op != at; ++op) {
+    for (std::size_t i = 0; i < (*op)->operands.size(); ++i) {
+      const Value* const v = (*op)->operands[i];
+      const bool read = !(*op)->is(ir::Opcode::forget_) && !ir::only_shape(**op, i) && v->type.is_tensor();
+      if (read && storage_root(v) == storage_root(product.result())) return nullptr;
+    }
     for (const Value* v : (*op)->results)
       if (!(*op)->is(ir::Opcode::constant_) && std::ranges::count((*at)->operands, v) > 0) return nullptr;
+  }
   const bool works_there = storage_root(body->ops.back()->operands[0]) == body->params[result];
   return works_there && (*at)->operands[result] == product.result() && !unit_.escapes().from((*at)->callee) ? *at : nullptr;
 }
