@@ -24,7 +24,6 @@
 #include <thread>
 #include <utility>
 
-#include "lantern/codegen/toolchain/child.hpp"
 #include "lantern/ir/error.hpp"
 
 extern char** environ;
@@ -198,45 +197,6 @@ bool is_executable_file(const std::string& path) {
 }
 
 }  // namespace
-
-namespace {
-
-bool has_one_thread() {
-  std::error_code failed;
-  const auto threads = std::filesystem::directory_iterator("/proc/self/task", failed);
-  return !failed && std::distance(begin(threads), end(threads)) == 1;
-}
-
-}  // namespace
-
-std::optional<std::string> made_in_child(const std::function<std::string()>& work) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  (void)work;
-  return std::nullopt;  // sanitizers do not go with the threads of a child
-#else
-  if (!has_one_thread()) return std::nullopt;
-  constexpr char complete = '.';  // behind a result that is whole
-  MemoryFile file("made-in-child");
-  const pid_t child = ::fork();
-  if (child == 0) {
-    // The program's handlers would remove what is the parent's.
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(number, SIG_DFL);
-    try {
-      file.fill(work() + complete);
-    } catch (...) {
-      ::_exit(1);
-    }
-    ::_exit(0);
-  }
-  if (child < 0) return std::nullopt;
-  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  std::string text = file.contents();
-  if (text.empty() || text.back() != complete) return std::nullopt;
-  text.pop_back();
-  return text;
-#endif
-}
 
 std::optional<std::string> find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {

@@ -15,7 +15,6 @@
 #include "lantern/codegen/toolchain/build_identity.hpp"
 #include "lantern/codegen/toolchain/content_hash.hpp"
 #include "lantern/codegen/toolchain/disk_cache.hpp"
-#include "lantern/codegen/toolchain/child.hpp"
 #include "lantern/codegen/toolchain/host.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/encode.hpp"
@@ -125,18 +124,6 @@ std::optional<std::vector<CompiledPart>> parts_of(std::string_view text, std::st
   return parts;
 }
 
-/// Of a long text Clang leaves a hundred megabytes behind, which a child process takes along.
-std::vector<CompiledPart> compiled(std::span<const SourcePart> parts, const ClangOptions& options) {
-  constexpr std::size_t long_text = 100'000;
-  const auto made = [&] { return compile_parts(parts, codegen::Language::c, options); };
-  std::size_t bytes = 0;
-  for (const SourcePart& part : parts) bytes += part.text.size();
-  if (bytes < long_text || options.debug_info) return made();
-  const auto text = codegen::made_in_child([&] { return text_of("", made()); });
-  auto read = text ? parts_of(*text, "") : std::nullopt;
-  return read ? std::move(*read) : made();  // which tells what is wrong with the text
-}
-
 std::string program_text(const StagedProgram& program, const std::string& code) {
   return std::string(staged_version) + "\n" + program.key + "\n" + code + "\n" +
          (program.facts.recursive ? "recursive" : "") + "\n" + (program.facts.flush ? "flush" : "") + "\n";
@@ -216,12 +203,12 @@ std::unique_ptr<codegen::LoadedCode> compile_cached(std::span<const SourcePart> 
                                                     const StagedProgram& staged) {
   // Where debug information leads to depends on more than the text.
   const auto directory = cache.enabled && !options.debug_info ? directory_of(cache) : std::nullopt;
-  if (!directory) return load_parts(compiled(parts, options), options, symbols);
+  if (!directory) return load_parts(compile_parts(parts, codegen::Language::c, options), options, symbols);
   codegen::DiskCache disk(*directory, most_bytes);
   const std::string key = key_of(parts, options);
   auto code = kept_code(disk, key, options, symbols);
   if (!code) {
-    const std::vector<CompiledPart> made = compiled(parts, options);
+    const std::vector<CompiledPart> made = compile_parts(parts, codegen::Language::c, options);
     disk.store(key, text_of(key, made));
     code = load_parts(made, options, symbols);
   }
