@@ -286,7 +286,7 @@ TEST_CASE("branch_neighbours: the adjoint of a step in place runs in lanes, from
     });
     return sum(u * u);
   });
-  // And one that the iteration before has changed: a recurrence, of which the same would be false.
+  // Each iteration reads an element that the one before has changed. That is a recurrence, which cannot run in lanes.
   const auto back = sig<double(Array<double>, Array<double>, std::int64_t)>([](A u, A c, I n) {
     FOR(0, 3, [&](I) {
       FOR(1, n, [&](I i) { u = u.set(i, u[i] - c[i] * (u[i] - u[i - 1]) * u[i]); });

@@ -1,3 +1,4 @@
+// One walk over the program: accesses of a nest are collected, then each footprint is counted in its loops.
 #include "lantern/compiler/passes/analysis/traffic.hpp"
 
 #include <algorithm>

@@ -16,7 +16,7 @@ using ir::Value;
 /// Whether something is added to a cell. open: not known yet; entered: unless a loop ends before.
 enum class Flow : std::uint8_t { open, never, always, entered, sometimes };
 
-/// Joins two answers, both of which hold.
+/// What holds of a cell where both facts are true.
 inline Flow joined(Flow a, Flow b) {
   if (a == Flow::open || a == b) return b;
   if (b == Flow::open) return a;

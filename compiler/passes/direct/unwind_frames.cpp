@@ -220,7 +220,7 @@ bool Unwinder::cheaper_again(const Segment& s) const {
   std::vector<const Value*> work;
   std::int64_t frames = 0, again = 0;
   std::unordered_set<const Value*> read;  // tensors whose elements are fetched again
-  std::unordered_set<const Value*> in_part;  // arrays of which inner loops keep parts
+  std::unordered_set<const Value*> in_part;  // arrays that inner loops save parts of
   bool simple = true;
   ir::walk(loop->blocks[1], [&](const Op* op) {
     const std::int64_t times = often.at(op->parent);
