@@ -191,7 +191,8 @@ class LoopSplitter {
         t.comparison = op;
         // i + c < y: i < y - c;  x < i + c: not i < x - c + 1;  likewise with <=.
         t.plus_one = !point && (side == 0 ? le : lt);
-        t.moved = mine.by != 0 || (other.by != 0 && other.base);
+        // i + c = y where i = y - c, whatever wraps around.
+        t.moved = !point && (mine.by != 0 || (other.by != 0 && other.base));
         t.at = {other.base, other.by - mine.by + (t.plus_one ? 1u : 0u)};
         t.below = side == 0;
         t.point = point;
