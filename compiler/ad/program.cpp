@@ -152,6 +152,10 @@ Datums jvp(const Program& program, const Datums& arguments, const Active& active
                          [&](const Unit& unit) { return staged_jvp(*s, unit, loc); });
 }
 
+Program untyped_program(std::string name, const Untyped& untyped) {
+  return {std::move(name), [untyped](const Datums& data) { return untyped.run(untyped, data); }};
+}
+
 Datums run_eagerly(const Program& program, const Datums& arguments) {
   const StagingScope eager(nullptr);
   const Evaluation evaluation;

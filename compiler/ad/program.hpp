@@ -43,6 +43,15 @@ struct Program {
   std::function<Datums(const Datums&)> run;
 };
 
+/// A typed function, and what structure its arguments and results have, by references whose types are gone.
+struct Untyped {
+  const void *function, *prototypes;
+  void* value;
+  Datums (*run)(const Untyped&, const Datums&);
+};
+/// The program that it is. std::function costs a compiler a dozen functions for each type of callable; this is one type.
+Program untyped_program(std::string name, const Untyped& untyped);
+
 /// Which arguments are differentiated, one entry per flattened argument.
 using Active = std::vector<bool>;
 

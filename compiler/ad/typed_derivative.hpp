@@ -141,18 +141,6 @@ std::string name_of(const F& f) {
   else return "f";
 }
 
-/// A typed function as a program over flattened data, for arguments of the prototypes' structure: the sizes
-/// of vectors of Reps are part of that. `value` gets the structure of the result each time the program is
-/// run. It refers to all three.
-template <class F>
-ad::Program program_of(const F& f, const typename FunctionTraits<F>::Params& prototypes,
-                       Structure<typename FunctionTraits<F>::Result>& value) {
-  return {name_of(f), [&f, &prototypes, &value](const Datums& data) {
-            auto args = rebuild(prototypes, data);
-            using R = typename FunctionTraits<F>::Result;
-            return value.keep(convert<R>(std::apply(f, args)));
-          }};
-}
 /// Runs a typed function on flattened arguments, where the types tell the structure of arguments and results.
 template <class F>
 Datums run_typed(const F& f, const Datums& data) {
@@ -162,11 +150,31 @@ Datums run_typed(const F& f, const Datums& data) {
   auto args = rebuild(Params{}, data);
   return flatten(convert<R>(std::apply(f, args)));
 }
+
+template <class F>
+Datums run_by_types(const ad::Untyped& u, const Datums& data) {
+  return run_typed(*static_cast<const F*>(u.function), data);
+}
+template <class F>
+Datums run_by_prototypes(const ad::Untyped& u, const Datums& data) {
+  using R = typename FunctionTraits<F>::Result;
+  auto args = rebuild(*static_cast<const typename FunctionTraits<F>::Params*>(u.prototypes), data);
+  return static_cast<Structure<R>*>(u.value)->keep(convert<R>(std::apply(*static_cast<const F*>(u.function), args)));
+}
+
+/// A typed function as a program over flattened data, for arguments of the prototypes' structure: the sizes
+/// of vectors of Reps are part of that. `value` gets the structure of the result each time the program is
+/// run. It refers to all three.
+template <class F>
+ad::Program program_of(const F& f, const typename FunctionTraits<F>::Params& prototypes,
+                       Structure<typename FunctionTraits<F>::Result>& value) {
+  return ad::untyped_program(name_of(f), {&f, &prototypes, &value, &run_by_prototypes<F>});
+}
 /// A typed function as a program over flattened data, whose types tell the structure of arguments and results. It refers to
 /// the function.
 template <class F>
 ad::Program program_of(const F& f) {
-  return {name_of(f), [&f](const Datums& data) { return run_typed(f, data); }};
+  return ad::untyped_program(name_of(f), {&f, nullptr, nullptr, &run_by_types<F>});
 }
 
 /// A call of a typed function that may be made again, when the frame that made it has ended: the structure of its
@@ -412,18 +420,20 @@ struct Selected<Options, std::tuple<P...>> {
 template <class Options, class... P>
 struct ActiveArguments {
   explicit ActiveArguments(const P&... p) : args(p...) {
-    auto add = [&, i = std::size_t{0}]<class Q>(const Q& q) mutable {
-      const bool selected = Options::selects(i++, HasFloat<Q>::value);
-      for_each_rep(q, [&](const auto& r) {
-        data.push_back(r.datum());
-        active.push_back(selected && r.datum().type().is_differentiable());
-      });
-    };
-    (add(p), ...);
+    std::size_t i = 0;
+    (add(p, Options::selects(i++, HasFloat<P>::value)), ...);
   }
   std::tuple<P...> args;
   Datums data;
   ad::Active active;
+
+ private:
+  template <class Q>
+  void add(const Q& q, bool selected) {
+    flatten(q, data);
+    while (active.size() < data.size())
+      active.push_back(selected && data[active.size()].type().is_differentiable());
+  }
 };
 
 /// Derivatives in the shape of the arguments: floating leaves from `data`, other leaves as they were.

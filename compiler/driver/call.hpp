@@ -310,6 +310,10 @@ class TypedCalls;
 template <class Self, class R, class... P>
 class TypedCalls<Self, R, std::tuple<P...>> {
  public:
+  /// What the program takes and gives, over Reps.
+  using ProgramResult = R;
+  using ProgramParameters = std::tuple<P...>;
+
   host_out<R> operator()(const typename Braces<P>::type&... args) const {
     return static_cast<const Self*>(this)->called(args...);
   }

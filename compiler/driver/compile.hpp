@@ -126,13 +126,32 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
                                     ir::FunctionRef<Datums(const Datums&)> program,
                                     const CompileOptions& options);
 
+/// A program over flattened data that owns its function. The function's type is gone: what compiles and runs programs is
+/// compiled once for all.
+class OwnedProgram {
+ public:
+  OwnedProgram(std::string name, const void* function, void (*deleted)(const void*),
+               Datums (*run)(const void* function, const Datums&));
+  OwnedProgram(const OwnedProgram&);
+  OwnedProgram& operator=(const OwnedProgram&);
+  ~OwnedProgram();
+  const std::string& name() const { return name_; }
+  Datums operator()(const Datums& data) const { return run_(function_.get(), data); }
+
+ private:
+  std::string name_;
+  std::shared_ptr<const void> function_;
+  Datums (*run_)(const void*, const Datums&);
+};
+/// Runs the program at once, watched as `check` says.
+Datums run_eagerly(const OwnedProgram& program, Check check, const Datums& arguments);
+
 /// The code of a program: one, where its parameters' ranks are declared, or one for each combination of ranks that it
 /// is called with. May be asked from several threads at once.
 class ProgramCode {
  public:
-  /// The program is `run` of `function`. `ranked`: `types` have all ranks; then it is compiled now.
-  ProgramCode(std::string name, std::shared_ptr<const void> function, Datums (*run)(const void*, const Datums&),
-              CompileOptions options, bool ranked, const std::vector<ir::Type>& types);
+  /// `ranked`: `types` have all ranks; then the program is compiled now.
+  ProgramCode(const OwnedProgram& program, const CompileOptions& options, bool ranked, const std::vector<ir::Type>& types);
   /// Null where code depends on the arguments' ranks.
   const Code* only() const { return only_.get(); }
   const Code& of(const std::vector<ir::Type>& types);
@@ -142,9 +161,7 @@ class ProgramCode {
  private:
   std::shared_ptr<const Code> compiled(const std::vector<ir::Type>& types) const;
 
-  std::string name_;
-  std::shared_ptr<const void> function_;
-  Datums (*run_)(const void*, const Datums&);
+  OwnedProgram program_;
   CompileOptions options_;
   std::shared_ptr<const Code> only_;
   std::mutex mutex_;
@@ -248,6 +265,40 @@ struct Entry {
   const std::vector<ir::Type>* results;
 };
 
+// What is done with each leaf of arguments and results. They are types of their own, so that leaves of one type share it.
+struct AppendDatum {
+  Datums& data;
+  template <class T, class H>
+  void operator()(std::type_identity<T> type, const H& h) const {
+    data.push_back(to_datum(type, h));
+  }
+};
+struct TakeDatum {
+  const Datums& data;
+  std::size_t at = 0;
+  template <class T, class H>
+  void operator()(std::type_identity<T> type, H& h) {
+    from_datum(type, data[at++], h);
+  }
+};
+template <std::size_t Count>
+struct AddArgument {
+  Arguments<Count>& in;
+  template <class T, class H>
+  void operator()(std::type_identity<T> type, const H& h) const {
+    in.add(type, h);
+  }
+};
+template <std::size_t Count>
+struct TakeResult {
+  const Results<Count>& results;
+  std::size_t at = 0;
+  template <class T, class H>
+  void operator()(std::type_identity<T> type, H& h) {
+    results.take(at++, type, h);
+  }
+};
+
 template <class T>
 struct ViewOf<TensorValue<T>> {
   static TensorView<T> of(TensorValue<T>& value) { return value; }
@@ -257,13 +308,13 @@ struct ViewOf<TensorValue<T>> {
 template <class R, class... P>
 struct EntryCall {
   static host_out<R> call(const Entry& entry, const host_in<P>&... args) {
-    Arguments<(std::size_t{0} + ... + leaf_count<P>())> in;
-    (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
+    constexpr std::size_t count = (std::size_t{0} + ... + leaf_count<P>());
+    Arguments<count> in;
+    (for_each_leaf<P>(args, AddArgument<count>{in}), ...);
     Results<leaf_count<R>()> results(*entry.results);
     driver::run(entry.function, entry.facts, in.data(), results.data());
     host_out<R> out{};
-    std::size_t i = 0;
-    for_each_leaf<R>(out, [&](auto type, auto& h) { results.take(i++, type, h); });
+    for_each_leaf<R>(out, TakeResult<leaf_count<R>()>{results});
     return out;
   }
 
@@ -287,8 +338,9 @@ struct EntryCall {
       }
       (std::index_sequence_for<Out...>{});
     };
-    Arguments<(count + ... + leaf_count<P>())> in;
-    (for_each_leaf<P>(args, [&](auto type, const auto& h) { in.add(type, h); }), ...);
+    constexpr std::size_t places = (count + ... + leaf_count<P>());
+    Arguments<places> in;
+    (for_each_leaf<P>(args, AddArgument<places>{in}), ...);
     Results<count> results(*entry.results);
     std::array<lt_target, count> wanted;
     for_each_target([&](std::size_t i, auto type, auto& out) {
@@ -370,20 +422,18 @@ template <class Self, class R, class Params>
 class OnGpu;
 }  // namespace detail
 
-/// A compiled function; see compile. Copies share the code.
-template <class F, class R = typename detail::FunctionTraits<F>::Result,
-          class Params = typename detail::FunctionTraits<F>::Params>
-class Compiled;
-template <class F, class R, class... P>
-class Compiled<F, R, std::tuple<P...>>
-    : public detail::Callable<Compiled<F, R, std::tuple<P...>>, R, std::tuple<P...>> {
+/// Compiled functions of one signature.
+template <class R, class Params>
+class CompiledSignature;
+template <class R, class... P>
+class CompiledSignature<R, std::tuple<P...>>
+    : public detail::Callable<CompiledSignature<R, std::tuple<P...>>, R, std::tuple<P...>> {
  public:
-  Compiled(F f, CompileOptions options) {
+  CompiledSignature(const driver::OwnedProgram& program, const CompileOptions& options) {
     const bool ranked = detail::ranks_known<P...>();
     std::vector<ir::Type> types;
     if (ranked) (detail::types_of<P>(types), ...);
-    const std::shared_ptr<const F> kept(new F(std::move(f)));
-    code_ = std::make_shared<driver::ProgramCode>(detail::name_of(*kept), kept, &run, std::move(options), ranked, types);
+    code_ = std::make_shared<driver::ProgramCode>(program, options, ranked, types);
   }
 
   /// Generated text: "ir", "c", "cpp", "cuda". Error before the first call where a tensor's rank is not
@@ -396,13 +446,13 @@ class Compiled<F, R, std::tuple<P...>>
   /// not compiled for Target::cuda.
   template <class Stream>
   auto on(const Stream& stream) const {
-    return detail::OnGpu<Compiled, R, std::tuple<P...>>(*this, stream);
+    return detail::OnGpu<CompiledSignature, R, std::tuple<P...>>(*this, stream);
   }
   /// For what `on` gives.
   const driver::Code& gpu_code() const { return known(); }
 
  private:
-  friend detail::Callable<Compiled, R, std::tuple<P...>>;
+  friend detail::Callable<CompiledSignature, R, std::tuple<P...>>;
   template <class, class, class, class, class>
   friend struct driver::Exported;
 
@@ -412,9 +462,35 @@ class Compiled<F, R, std::tuple<P...>>
     return {code.entry(), code.facts(), &code.results()};
   }
   const driver::Code& known() const { return code_->known(); }
-  static Datums run(const void* f, const Datums& data) { return detail::run_typed(*static_cast<const F*>(f), data); }
 
   std::shared_ptr<driver::ProgramCode> code_;
+};
+
+namespace detail {
+template <class F>
+void delete_function(const void* f) {
+  delete static_cast<const F*>(f);
+}
+template <class F>
+Datums run_function(const void* f, const Datums& data) {
+  return run_typed(*static_cast<const F*>(f), data);
+}
+template <class F>
+driver::OwnedProgram owned_program(F&& f) {
+  std::string name = name_of(f);
+  return {std::move(name), new F(std::move(f)), &delete_function<F>, &run_function<F>};
+}
+template <class F>
+using compiled_signature = CompiledSignature<typename FunctionTraits<F>::Result, typename FunctionTraits<F>::Params>;
+}  // namespace detail
+
+/// A compiled function; see compile. Copies share the code.
+template <class F>
+class Compiled : public detail::compiled_signature<F> {
+  using Signature = detail::compiled_signature<F>;
+
+ public:
+  using Signature::Signature;
 };
 
 /// Compiles a program over Rep: `auto df = compile(grad(f)); df(3.0);`
@@ -426,42 +502,50 @@ class Compiled<F, R, std::tuple<P...>>
 /// dimensions takes its rank from the first call's argument. Errors: whatever staging finds wrong, with the
 /// place; a missing CUDA tool chain. The callable may be used from several threads at once.
 template <detail::OverReps F>
-auto compile(F f, CompileOptions options = {}) {
-  return Compiled<F>(std::move(f), std::move(options));
+auto compile(F f, const CompileOptions& options = {}) {
+  return Compiled<F>(detail::owned_program(std::move(f)), options);
 }
 LANTERN_TAKES_ONE_FUNCTION(compile, const CompileOptions& = {})
 
-/// The same callable, computed by running the program: step through it in a debugger.
-template <class F, class R = typename detail::FunctionTraits<F>::Result,
-          class Params = typename detail::FunctionTraits<F>::Params>
-class EagerCall;
-template <class F, class R, class... P>
-class EagerCall<F, R, std::tuple<P...>> : public detail::TypedCalls<EagerCall<F, R, std::tuple<P...>>, R, std::tuple<P...>> {
+/// Eager functions of one signature.
+template <class R, class Params>
+class EagerSignature;
+template <class R, class... P>
+class EagerSignature<R, std::tuple<P...>>
+    : public detail::TypedCalls<EagerSignature<R, std::tuple<P...>>, R, std::tuple<P...>> {
  public:
-  EagerCall(F f, Check check) : f_(std::move(f)), check_(resolved(check)) {}
+  EagerSignature(const driver::OwnedProgram& program, Check check) : program_(program), check_(resolved(check)) {}
   /// What operator() gives.
   detail::host_out<R> called(const detail::host_in<P>&... args) const {
     Datums data;
-    (detail::for_each_leaf<P>(args,
-                              [&](auto type, const auto& h) { data.push_back(detail::to_datum(type, h)); }),
-     ...);
-    const detail::CheckScope scope(check_);
-    if (check_ != Check::none)
-      for (std::size_t i = 0; i < data.size(); ++i) detail::check_argument(i, data[i]);
-    const Datums results = ad::run_eagerly(detail::program_of(f_), data);
+    (detail::for_each_leaf<P>(args, detail::AppendDatum{data}), ...);
+    const Datums results = driver::run_eagerly(program_, check_, data);
     detail::host_out<R> out{};
-    std::size_t at = 0;
-    detail::for_each_leaf<R>(out, [&](auto type, auto& h) { detail::from_datum(type, results[at++], h); });
+    detail::for_each_leaf<R>(out, detail::TakeDatum{results});
     return out;
   }
 
  private:
-  F f_;
+  driver::OwnedProgram program_;
   Check check_;
+};
+
+namespace detail {
+template <class F>
+using eager_signature = EagerSignature<typename FunctionTraits<F>::Result, typename FunctionTraits<F>::Params>;
+}  // namespace detail
+
+/// The same callable, computed by running the program: step through it in a debugger.
+template <class F>
+class EagerCall : public detail::eager_signature<F> {
+  using Signature = detail::eager_signature<F>;
+
+ public:
+  using Signature::Signature;
 };
 template <detail::OverReps F>
 auto eager(F f, Check check = Check::environment) {
-  return EagerCall<F>(std::move(f), check);
+  return EagerCall<F>(detail::owned_program(std::move(f)), check);
 }
 LANTERN_TAKES_ONE_FUNCTION(eager)
 

@@ -100,7 +100,7 @@ struct Exported<Make, Tell, F, R, std::tuple<P...>>
   }
 #else
   static detail::Entry entry(const detail::host_in<P>&... args) {
-    static const Compiled<F> compiled(Make{}(), {.name = id()});
+    static const Compiled<F> compiled(detail::owned_program(Make{}()), {.name = id()});
     return compiled.entry(args...);
   }
 #endif

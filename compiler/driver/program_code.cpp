@@ -3,15 +3,29 @@
 
 namespace lantern::core::driver {
 
-ProgramCode::ProgramCode(std::string name, std::shared_ptr<const void> function, Datums (*run)(const void*, const Datums&),
-                         CompileOptions options, bool ranked, const std::vector<ir::Type>& types)
-    : name_(std::move(name)), function_(std::move(function)), run_(run), options_(std::move(options)) {
+OwnedProgram::OwnedProgram(std::string name, const void* function, void (*deleted)(const void*),
+                           Datums (*run)(const void*, const Datums&))
+    : name_(std::move(name)), function_(function, deleted), run_(run) {}
+OwnedProgram::OwnedProgram(const OwnedProgram&) = default;
+OwnedProgram& OwnedProgram::operator=(const OwnedProgram&) = default;
+OwnedProgram::~OwnedProgram() = default;
+
+Datums run_eagerly(const OwnedProgram& program, Check check, const Datums& arguments) {
+  const detail::CheckScope scope(check);
+  if (check != Check::none)
+    for (std::size_t i = 0; i < arguments.size(); ++i) detail::check_argument(i, arguments[i]);
+  return ad::run_eagerly({program.name(), std::cref(program)}, arguments);
+}
+
+ProgramCode::ProgramCode(const OwnedProgram& program, const CompileOptions& options, bool ranked,
+                         const std::vector<ir::Type>& types)
+    : program_(program), options_(options) {
   if (ranked) only_ = compiled(types);
 }
 
 std::shared_ptr<const Code> ProgramCode::compiled(const std::vector<ir::Type>& types) const {
-  return compile(options_.name.empty() ? name_ : options_.name, types,
-                 [this](const Datums& data) { return run_(function_.get(), data); }, options_);
+  return compile(options_.name.empty() ? program_.name() : options_.name, types, program_,
+                 options_);
 }
 
 const Code& ProgramCode::of(const std::vector<ir::Type>& types) {

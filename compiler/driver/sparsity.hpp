@@ -36,7 +36,7 @@ class SparsityOfProgram<symmetric, position, F, std::tuple<P...>> {
     std::size_t argument = 0, at = 0;
     const auto add = [&]<class Q>(std::type_identity<Q>, const auto& arg) {
       if (at++ == position) argument = data.size();
-      for_each_leaf<Q>(arg, [&](auto type, const auto& h) { data.push_back(to_datum(type, h)); });
+      for_each_leaf<Q>(arg, AppendDatum{data});
     };
     (add(std::type_identity<P>{}, args), ...);
     ad::Pattern p = ad::dependences(program_of(f_), data, argument, loc_);

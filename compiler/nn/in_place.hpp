@@ -128,20 +128,6 @@ class InPlace<C, std::tuple<First, R...>, std::tuple<P...>> {
       spare_;  // where results are computed, while arguments are still read
 };
 
-namespace detail {
-/// The function that a callable was made of.
-template <class C>
-struct Made;
-template <template <class, class, class> class C, class F, class R, class Params>
-struct Made<C<F, R, Params>> {
-  using type = InPlace<C<F, R, Params>, R, Params>;
-};
-template <template <class, class, class, class, class> class C, class Make, class Tell, class F, class R, class Params>
-struct Made<C<Make, Tell, F, R, Params>> {
-  using type = InPlace<C<Make, Tell, F, R, Params>, R, Params>;
-};
-}  // namespace detail
-
 /// A training step that changes the caller's model: of a function (model, state, data...) -> tuple(loss,
 /// model, state), made by compile, eager or LANTERN_FUNCTION, one that is called as loss = step(model, state,
 /// data...) and gives model and state their new values. Whatever comes after the first result is the new
@@ -149,7 +135,7 @@ struct Made<C<Make, Tell, F, R, Params>> {
 /// caller's are as they were.
 template <class C>
 auto in_place(C callee) {
-  return typename detail::Made<C>::type(std::move(callee));
+  return InPlace<C, typename C::ProgramResult, typename C::ProgramParameters>(std::move(callee));
 }
 
 }  // namespace lantern::nn

@@ -533,11 +533,11 @@ void check_watched(unsigned seed) {
 }  // namespace
 
 TEST_CASE("random programs over arrays, their values checked", "[arrays][check]") {
-  test::Seeds(6, 3000).each(check_watched);
+  test::Seeds(3, 3000).each(check_watched);
 }
 
 TEST_CASE("random programs over arrays as kernels", "[arrays][cuda]") {
-  test::Seeds(6, 300).each(check_kernels);
+  test::Seeds(3, 300).each(check_kernels);
 }
 
 TEST_CASE("programs over arrays that were wrong once", "[arrays]") {
@@ -546,4 +546,4 @@ TEST_CASE("programs over arrays that were wrong once", "[arrays]") {
 }
 
 // LANTERN_FIRST_SEED and LANTERN_SEEDS choose others.
-TEST_CASE("random programs over arrays", "[arrays]") { test::Seeds(12, 2000).each(check); }
+TEST_CASE("random programs over arrays", "[arrays]") { test::Seeds(8, 2000).each(check); }

@@ -446,7 +446,7 @@ void check_watched(unsigned seed) {
 }  // namespace
 
 TEST_CASE("random nests of loops, their values checked", "[arrays][check]") {
-  test::Seeds(6, 3000).each(check_watched);
+  test::Seeds(3, 3000).each(check_watched);
 }
 
 TEST_CASE("an array that becomes another at the end of a step, and is not asked for itself", "[arrays]") {
@@ -480,6 +480,6 @@ TEST_CASE("an array that becomes another at the end of a step, and is not asked 
 }
 
 // LANTERN_FIRST_SEED and LANTERN_SEEDS choose others.
-TEST_CASE("random nests of loops", "[arrays]") { test::Seeds(16, 3000).each(check); }
-TEST_CASE("random nests of loops as kernels", "[arrays][cuda]") { test::Seeds(6, 300).each(check_kernels); }
-TEST_CASE("slopes of random nests of loops", "[arrays]") { test::Seeds(16, 3000).each(check_slope); }
+TEST_CASE("random nests of loops", "[arrays]") { test::Seeds(8, 3000).each(check); }
+TEST_CASE("random nests of loops as kernels", "[arrays][cuda]") { test::Seeds(3, 300).each(check_kernels); }
+TEST_CASE("slopes of random nests of loops", "[arrays]") { test::Seeds(8, 3000).each(check_slope); }

@@ -115,8 +115,8 @@ TEST_CASE("random native programs compute the same when they are staged, and the
   const TemporaryDirectory directory;
   const std::string source = directory.path() / "random.cpp", built = directory.path() / "random";
   const unsigned first = factor() > 1 ? 1000 : 1;
-  for (unsigned seed = first; seed < first + 2 * factor(); ++seed) {
-    const std::string text = program(seed, 6);
+  for (unsigned seed = first; seed < first + factor(); ++seed) {
+    const std::string text = program(seed, 8);
     write_file(source, text);
     const ProcessResult building = lanternc({source, "-o", built, "-O1"});
     INFO("seed " << seed << "\n" << building.err);
@@ -134,7 +134,7 @@ TEST_CASE("garbled programs never end the rewriter") {
   const std::string source = directory.path() / "garbled.cpp";
   std::size_t accepted = 0, refused = 0;
   const unsigned first = factor() > 1 ? 5000 : 1;
-  for (unsigned seed = first; seed < first + 12 * factor(); ++seed) {
+  for (unsigned seed = first; seed < first + 6 * factor(); ++seed) {
     RandomNative random(seed);
     write_file(source,
                prelude + garbled(random.function("f"), seed) + "LANTERN_FUNCTION(g, grad(f<Rep<double>>))\n");
