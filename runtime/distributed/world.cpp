@@ -283,15 +283,22 @@ std::string World::waiting_list(const Operation& op) const {
 
 // ---- waiting
 
+/// The operation that was begun last is waited for from now on.
+void World::watch(double now) {
+  watched_ = turn_;
+  since_ = heard_ = looked_ = now;
+  suspected_ = false;
+}
+
 /// Of the engine: in the middle of an operation, between two looks at its connections.
 int World::while_waiting() {
   World& world = *the_world;
   if (world.current_.group == nullptr || world.looking_ || world.failed_ || !world.is_own_thread()) return 0;
+  constexpr int soon = 8;  // most operations have ended by then: the clock is not worth its time
+  if (world.watched_ != world.turn_ && ++world.polls_ < soon) return 0;
   const double now = coarse_now();
   if (world.watched_ != world.turn_) {
-    world.watched_ = world.turn_;
-    world.since_ = world.heard_ = world.looked_ = now;
-    world.suspected_ = false;
+    world.watch(now);
     return 0;
   }
   if (now == world.looked_) return 0;
@@ -323,11 +330,7 @@ const char* World::look() {
 
 std::string World::why_not() {
   const double now = coarse_now();
-  if (watched_ != turn_) {
-    watched_ = turn_;
-    since_ = heard_ = now;
-    suspected_ = false;
-  }
+  if (watched_ != turn_) watch(now);
   if (listen()) heard_ = now;
   const Operation op = current_.op;
   const double quiet = now - heard_;

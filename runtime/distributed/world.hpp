@@ -98,6 +98,7 @@ class World {
   void begin(const Current& what) {
     current_ = what;
     ++turn_;
+    polls_ = 0;
   }
   void end() {
     current_.group = nullptr;
@@ -147,6 +148,7 @@ class World {
   bool is_over(int rank) const;
   bool partners_over() const;
   bool all_wait() const;
+  void watch(double now);
   std::string waiting_list(const Operation& op) const;
   std::string why_not();
   void no_longer_waits();
@@ -184,6 +186,7 @@ class World {
   Current current_;
   std::uint64_t turn_ = 0;  ///< counts operations; `watched_` is the one that `since_` and what follows belong to
   std::uint64_t watched_ = 0;
+  int polls_ = 0;  ///< of the engine in this operation, until it is watched
   double since_ = 0, heard_ = 0, looked_ = 0;
   bool told_ = false, suspected_ = false, looking_ = false;
 };
