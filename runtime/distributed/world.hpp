@@ -36,8 +36,8 @@ struct ProcessGroup {
   std::vector<RemoteLog> heard;  ///< on its first rank: the logs of all
 };
 
-/// What a rank tells the others of itself when it may matter to them. Sent as it lies in memory; how many operations it has
-/// completed on each of its communicators follows.
+/// What a rank tells the others of itself when it may matter to them. Sent as it lies in memory; what it has completed on each
+/// of its communicators follows.
 struct Notice {
   enum Kind : std::int32_t { computes, waits, failed, ended };
   Kind kind = computes;
@@ -48,7 +48,7 @@ struct Notice {
   std::array<char, 512> message{};
 };
 struct Completed {
-  std::uint64_t group, operations;
+  std::uint64_t group, operations, received;  ///< received: messages of the rank that is told
 };
 
 /// The operation that this rank is in the middle of. Its callers own nothing: a failure jumps over their frames.
@@ -153,6 +153,7 @@ class World {
   std::string why_not();
   void no_longer_waits();
   void settle(const std::string& message);
+  std::string not_received();
   void leave(int status);
   void drain(double seconds);
   static int while_waiting();
