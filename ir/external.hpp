@@ -22,6 +22,11 @@ inline bool is_constant_call(const Op& op) {
   return text.starts_with("int64_t distributed_rank(") || text.starts_with("int64_t distributed_size(");
 }
 
+/// True for the one of these that is never 0.
+inline bool is_count_of_ranks(const Op& op) {
+  return op.is(Opcode::external_) && op.text && std::string_view(op.text).starts_with("int64_t distributed_size(");
+}
+
 /// True for a call of an operation between processes (runtime/distributed/kernels.h).
 inline bool communicates(const Op& op) {
   if (!is_ordered_call(op) || !op.text) return false;

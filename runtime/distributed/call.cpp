@@ -55,12 +55,12 @@ long longest_delay() {
   return most;
 }
 
-void prepare(Call& call, std::int64_t number) {
+Call prepared(const char* place, std::int64_t number, std::int32_t operation) {
   std::string why;
-  if (call.world == nullptr) call.world = World::get(why);
+  Call call{World::get(why), nullptr, {operation_name(operation), place}, operation};
   if (call.world == nullptr) {
     call.failure = refusal(call, 0, why);
-    return;
+    return call;
   }
   call.group = call.world->communicator(number);
   if (call.group == nullptr) {
@@ -71,6 +71,7 @@ void prepare(Call& call, std::int64_t number) {
     else if (longest_delay() > 0)
       delay(call.world->rank());
   }
+  return call;
 }
 
 void end_with(const char* message) {

@@ -65,7 +65,8 @@ struct Call {
   void begin(const Entry& entry) const {
     Log& log = group->log;
     log.add(entry);
-    world->begin({op, group, ++log.steps});
+    // Not `op`: what was written in two halves a moment ago and is read as one has to be waited for.
+    world->begin({{operation_name(entry.operation()), entry.place}, group, ++log.steps});
   }
   /// It has ended, with this code of the engine; null, or what went wrong.
   const char* end(int code) const {
@@ -78,18 +79,15 @@ struct Call {
 
 /// Lets ranks meet in other orders, for tests: how long an operation may wait before it begins, in microseconds.
 long longest_delay();
-/// Fills in what is missing: the first call of all, one that may not be made, and one that is delayed.
-void prepare(Call& call, std::int64_t number);
+/// The first call of all, one that may not be made, and one that is delayed.
+[[gnu::cold]] Call prepared(const char* place, std::int64_t number, std::int32_t operation);
 
 /// Who takes part.
 inline Call call_of(const char* place, std::int64_t number, std::int32_t operation) {
-  Call call;
-  call.op = {operation_name(operation), place};
-  call.operation = operation;
-  call.world = World::known();
-  if (call.world != nullptr) call.group = call.world->communicator(number);
-  if (call.group == nullptr || !call.world->is_ready()) [[unlikely]] prepare(call, number);
-  return call;
+  World* const world = World::known();
+  ProcessGroup* const group = world != nullptr ? world->communicator(number) : nullptr;
+  if (group == nullptr || !world->is_ready()) [[unlikely]] return prepared(place, number, operation);
+  return {world, group, {operation_name(operation), place}, operation};
 }
 
 /// What is wrong with the arguments of an exchange (kernels.h), else null.

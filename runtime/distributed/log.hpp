@@ -54,7 +54,8 @@ struct Log {
   std::uint64_t hash = 0;
 
   void add(const Entry& e) {
-    entries[++count % kept] = e;
+    Entry& own = entries[++count % kept];
+    own.what = e.what, own.n = e.n, own.place = e.place;
     constexpr std::uint64_t a = 0xff51afd7ed558ccdU, b = 0xc4ceb9fe1a85ec53U;
     hash = (hash ^ e.what) * a + static_cast<std::uint64_t>(e.n);
     hash = (hash ^ hash >> 29U) * b;

@@ -174,21 +174,19 @@ void World::tell_others(const Notice& notice) {
     if (!done) break;
     sent_.pop_front();
   }
-  std::vector<char> bytes(sizeof(Notice) + communicators_.size() * sizeof(Completed));
-  std::memcpy(bytes.data(), &notice, sizeof(Notice));
-  for (std::size_t i = 0; i < communicators_.size(); ++i) {
-    const ProcessGroup& g = *communicators_[i];
-    const bool inside = current_.group == &g && current_.number > 0;
-    const Completed c{g.id, g.log.steps - std::min(g.log.steps, g.log.unfinished + (inside ? 1 : 0))};
-    std::memcpy(bytes.data() + sizeof(Notice) + i * sizeof(Completed), &c, sizeof c);
-  }
-  sent_.push_back({std::move(bytes), {}});
-  Sent& sent = sent_.back();
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
-    MpiRequest request = nullptr;
-    if (mpi_->isend(sent.bytes.data(), static_cast<int>(sent.bytes.size()), mpi_->byte, r, notice_tag, notices_, &request) == 0)
-      sent.requests.push_back(request);
+    std::vector<char> bytes(sizeof(Notice) + communicators_.size() * sizeof(Completed));
+    std::memcpy(bytes.data(), &notice, sizeof(Notice));
+    for (std::size_t i = 0; i < communicators_.size(); ++i) {
+      const ProcessGroup& g = *communicators_[i];
+      const bool inside = current_.group == &g && current_.number > 0;
+      Completed c{g.id, g.log.steps - std::min(g.log.steps, g.log.unfinished + (inside ? 1 : 0)), 0};
+      const auto member = std::ranges::find(g.world, r);
+      if (member != g.world.end()) c.received = g.messages.from[static_cast<std::size_t>(member - g.world.begin())];
+      std::memcpy(bytes.data() + sizeof(Notice) + i * sizeof(Completed), &c, sizeof c);
+    }
+    send_aside(bytes, r, notice_tag, notices_);
   }
 }
 
@@ -283,15 +281,22 @@ std::string World::waiting_list(const Operation& op) const {
 
 // ---- waiting
 
+/// The operation that was begun last is waited for from now on.
+void World::watch(double now) {
+  watched_ = turn_;
+  since_ = heard_ = looked_ = now;
+  suspected_ = false;
+}
+
 /// Of the engine: in the middle of an operation, between two looks at its connections.
 int World::while_waiting() {
   World& world = *the_world;
   if (world.current_.group == nullptr || world.looking_ || world.failed_ || !world.is_own_thread()) return 0;
+  constexpr int soon = 8;  // most operations have ended by then: the clock is not worth its time
+  if (world.watched_ != world.turn_ && ++world.polls_ < soon) return 0;
   const double now = coarse_now();
   if (world.watched_ != world.turn_) {
-    world.watched_ = world.turn_;
-    world.since_ = world.heard_ = world.looked_ = now;
-    world.suspected_ = false;
+    world.watch(now);
     return 0;
   }
   if (now == world.looked_) return 0;
@@ -323,11 +328,7 @@ const char* World::look() {
 
 std::string World::why_not() {
   const double now = coarse_now();
-  if (watched_ != turn_) {
-    watched_ = turn_;
-    since_ = heard_ = now;
-    suspected_ = false;
-  }
+  if (watched_ != turn_) watch(now);
   if (listen()) heard_ = now;
   const Operation op = current_.op;
   const double quiet = now - heard_;
@@ -423,6 +424,35 @@ void World::drain(double seconds) {
   std::this_thread::sleep_for(std::chrono::milliseconds(abandoned_ ? 2000 : 500));
 }
 
+/// A message of this rank whose receiver has ended without receiving it; waits until all who were to receive have ended, as
+/// MPI_Finalize does. Empty where there is none.
+std::string World::not_received() {
+  for (const ProcessGroup* const g : communicators_) {
+    for (std::size_t r = 0; r < g->messages.to.size(); ++r) {
+      const std::uint64_t sent = g->messages.to[r];
+      if (sent == 0) continue;
+      while (!is_over(g->world[r])) {
+        listen();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      const auto peer = static_cast<std::size_t>(g->world[r]);
+      if (others_[peer].kind != Notice::ended) continue;  // failed: it has said so
+      for (const Completed& c : completed_[peer]) {
+        if (c.group != g->id || c.received >= sent) continue;
+        for (const Messages::Sent& m : g->messages.last) {
+          if (m.to != static_cast<int>(r) || m.number != c.received + 1) continue;
+          const RemoteEntry entry = with_place(m.entry);  // the code may have gone
+          return head({operation_name(m.entry.operation()), entry.place.c_str()}) + "rank " + std::to_string(rank_) + " sends " +
+                 text_of(entry) + " to rank " + std::to_string(peer) + ", which has ended without receiving it";
+        }
+        return "distributed::send_receive: rank " + std::to_string(peer) + " has ended without receiving " +
+               std::to_string(sent - c.received) + " messages of rank " + std::to_string(rank_);
+      }
+    }
+  }
+  return {};
+}
+
 void World::leave(int status) {
   int over = 0;
   mpi_->finalized(&over);
@@ -433,6 +463,11 @@ void World::leave(int status) {
   if (failed_ || status != 0) {
     drain(last_words);
     _exit(status);  // requests that are never completed would keep MPI_Finalize
+  }
+  if (const std::string lost = own_ ? not_received() : ""; !lost.empty()) {
+    std::fprintf(stderr, "rank %d: %s\n", rank_, lost.c_str());
+    drain(last_words);
+    _exit(1);
   }
   mpi_->progress_unregister(while_waiting);
   if (own_) mpi_->finalize();

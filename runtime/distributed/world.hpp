@@ -36,8 +36,8 @@ struct ProcessGroup {
   std::vector<RemoteLog> heard;  ///< on its first rank: the logs of all
 };
 
-/// What a rank tells the others of itself when it may matter to them. Sent as it lies in memory; how many operations it has
-/// completed on each of its communicators follows.
+/// What a rank tells the others of itself when it may matter to them. Sent as it lies in memory; what it has completed on each
+/// of its communicators follows.
 struct Notice {
   enum Kind : std::int32_t { computes, waits, failed, ended };
   Kind kind = computes;
@@ -48,7 +48,7 @@ struct Notice {
   std::array<char, 512> message{};
 };
 struct Completed {
-  std::uint64_t group, operations;
+  std::uint64_t group, operations, received;  ///< received: messages of the rank that is told
 };
 
 /// The operation that this rank is in the middle of. Its callers own nothing: a failure jumps over their frames.
@@ -98,6 +98,7 @@ class World {
   void begin(const Current& what) {
     current_ = what;
     ++turn_;
+    polls_ = 0;
   }
   void end() {
     current_.group = nullptr;
@@ -147,10 +148,12 @@ class World {
   bool is_over(int rank) const;
   bool partners_over() const;
   bool all_wait() const;
+  void watch(double now);
   std::string waiting_list(const Operation& op) const;
   std::string why_not();
   void no_longer_waits();
   void settle(const std::string& message);
+  std::string not_received();
   void leave(int status);
   void drain(double seconds);
   static int while_waiting();
@@ -184,6 +187,7 @@ class World {
   Current current_;
   std::uint64_t turn_ = 0;  ///< counts operations; `watched_` is the one that `since_` and what follows belong to
   std::uint64_t watched_ = 0;
+  int polls_ = 0;  ///< of the engine in this operation, until it is watched
   double since_ = 0, heard_ = 0, looked_ = 0;
   bool told_ = false, suspected_ = false, looking_ = false;
 };

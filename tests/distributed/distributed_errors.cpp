@@ -121,6 +121,9 @@ TEST_CASE("faults between processes") {
   const std::string in = " waits in send_receive at " + receive;
   CHECK(said("deadlock", "compiled") == from_all(receive + ": error: distributed::send_receive: all ranks wait for each "
                                                  "other: rank 0" + in + ", rank 1" + in + ", rank 2" + in));
+  const std::string sent = line("ld::send(a, IF");
+  CHECK(said("unreceived", "compiled") == Lines{"rank 0: " + sent + ": error: distributed::send_receive: rank 0 sends send_receive of "
+                                                "3 double at " + sent + " to rank 2, which has ended without receiving it"});
   const std::string element = line("ld::all_reduce(a[IF");
   const Lines raised = said("raises", "compiled");
   REQUIRE(raised.size() == 3);

@@ -5,11 +5,13 @@
 #include <lantern/distributed.hpp>
 #include <lantern/lantern.hpp>
 #include <lantern/tensor.hpp>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "lantern/compiler/passes/pipeline.hpp"
+#include "lantern/ir/external.hpp"
 #include "lantern/ir/print.hpp"
 
 using namespace lantern;
@@ -23,17 +25,23 @@ namespace {
 
 const int64_t me = ld::world_rank(), ranks = ld::world_size();
 
-/// What the outermost block of the function does that takes time: S for a start, W for a wait, X for an operation that is
-/// waited for, . for a loop.
+/// The function after the passes.
 template <class F>
-std::string order_of(F f, const std::vector<std::string>& disabled = {}) {
+std::unique_ptr<ir::Module> optimised(F f, const std::vector<std::string>& disabled = {}) {
   std::vector<ir::Type> types;
   core::detail::types_of<typename core::detail::FunctionTraits<F>::Params>(types);
-  const auto module = core::driver::stage("f", types, core::detail::program_of(f).run);
+  auto module = core::driver::stage("f", types, core::detail::program_of(f).run);
   passes::PipelineOptions options;
   options.verify_each = true;
   options.disabled = disabled;
   core::run_on_large_stack([&] { passes::run_pipeline(*module, options); });
+  return module;
+}
+/// What the outermost block of the function does that takes time: S for a start, W for a wait, X for an operation that is
+/// waited for, . for a loop.
+template <class F>
+std::string order_of(F f, const std::vector<std::string>& disabled = {}) {
+  const auto module = optimised(f, disabled);
   std::string order;
   for (const ir::Op* op : module->entry->body->ops) {
     const std::string text = op->is(ir::Opcode::external_) ? op->text : "";
@@ -103,6 +111,28 @@ TEST_CASE("gradients in buckets: the messages of later layers start before the b
   };
   CHECK(loops_after_first_start(three) > loops_after_first_start(whole));
   CHECK(std::ranges::count(three, 'S') >= 2);
+}
+
+TEST_CASE("who sends to whom is computed before a loop of messages") {
+  const auto ring = [](A x, I times) {
+    return FOR(0, times, x, [](I, A u) {
+      const I n = ld::world().size(), r = ld::world().rank();
+      return ld::send_receive(u, (r + 1) % n, (r + n - 1) % n);
+    });
+  };
+  const auto module = optimised(ring);
+  int in_loop = 0, before = 0;
+  for (const ir::Op* op : module->entry->body->ops) {
+    const auto counts = [](const ir::Op& o) { return o.is(ir::Opcode::rem_) || ir::is_constant_call(o); };
+    before += counts(*op);
+    if (op->is(ir::Opcode::loop_))
+      for (const ir::Op* inner : op->blocks[1]->ops) in_loop += counts(*inner);
+  }
+  CHECK(before == 4);
+  CHECK(in_loop == 0);
+  const Numbers x{static_cast<double>(me), 1};
+  for (const int64_t times : {0, 3})
+    CHECK(compile(ring, {.target = Target::c})(x, times) == (times == 0 ? x : Numbers{static_cast<double>((me + 3 * ranks - 3) % ranks), 1}));
 }
 
 TEST_CASE("the same numbers with and without overlap") {

@@ -80,6 +80,14 @@ int fault(const std::string& what, bool compiled) {
     }, me == last ? longer : x);
   if (what == "deadlock")
     run(compiled, [](A a) { return ld::receive(a, (ld::world().rank() + 1) % ld::world().size()); }, x);
+  if (what == "unreceived") {
+    const auto to_rank_2 = [](A a) {
+      ld::send(a, IF(ld::world().rank() == 0, [] { return Rep<int64_t>(int64_t{2}); }, [] { return Rep<int64_t>(int64_t{-1}); }));
+      return a;
+    };
+    static const auto* const stays = new auto(compile(to_rank_2, {.target = Target::c}));  // the message names its text
+    (*stays)(x);
+  }
   if (what == "throws") {
     if (me == last) throw std::runtime_error("no more");
     run(compiled, all, x);

@@ -87,20 +87,24 @@ CnnSteps cnn_steps(int batch, int rounds) {
     meet_asleep(mpi);
     return time;
   };
-  const auto on_all = [&] {
+  const auto on_each = [&](auto& step, auto& m, auto& s) {
     distributed_barrier("", 0);
     const double start = now();
-    for (int k = 0; k < steps; ++k) together(model, state, own.images, own.labels);
+    for (int k = 0; k < steps; ++k) step(m, s, own.images, own.labels);
+    distributed_barrier("", 0);
     return (now() - start) / steps;
   };
-  on_one(), on_all();
-  std::vector<double> one, several, ratio;
+  const auto on_all = [&] { return on_each(together, model, state); };
+  const auto apart = [&] { return on_each(alone, same, same_state); };
+  on_one(), on_all(), apart();
+  std::vector<double> one, several, ratio, most;
   for (int k = 0; k < rounds; ++k) {
     one.push_back(on_one());
     several.push_back(on_all());
     ratio.push_back(one.back() / several.back());
+    most.push_back(one.back() / apart());
   }
-  return {median(one), median(several), median(ratio)};
+  return {median(one), median(several), median(ratio), median(most)};
 }
 
 }  // namespace lantern::bench

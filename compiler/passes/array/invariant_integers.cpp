@@ -8,6 +8,7 @@
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/ir/external.hpp"
 
 namespace lantern::passes {
 
@@ -19,9 +20,12 @@ bool computes_integer(const Op& op) {
       op.is(Opcode::constant_))
     return false;
   if (op.is(Opcode::div_) || op.is(Opcode::rem_)) {
-    const Op* by = constant(op.operands[1]);
-    return by && by->integer != 0;
+    const Value* by = op.operands[1];
+    if (by->def && ir::is_count_of_ranks(*by->def)) return true;
+    const Op* number = constant(by);
+    return number && number->integer != 0;
   }
+  if (op.is(Opcode::external_)) return ir::is_constant_call(op);
   return op.is(Opcode::dim_) || op.is(Opcode::cast_) || ir::info(op.code).elementwise;
 }
 
