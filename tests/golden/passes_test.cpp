@@ -15,6 +15,7 @@
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/direct/contify.hpp"
 #include "lantern/compiler/passes/direct/tail_calls.hpp"
+#include "lantern/compiler/passes/direct/tape_narrowing.hpp"
 #include "lantern/compiler/passes/memory/inplace.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/parse.hpp"
@@ -71,6 +72,33 @@ std::vector<double> value(const Module& m, const Interpreter::Items& arguments) 
 }  // namespace
 
 // ---- fold
+
+TEST_CASE("of two derivatives in one block each saves the comparisons of its own numbers") {
+  check_rewrite(passes::tape_narrowing, R"(
+fun @f(%x: f64, %y: f64) -> bool, bool {
+  %0 = constant 0 : f64
+  push[0] %x
+  %a = pop[0] : f64
+  %p = lt %0, %a : bool
+  push[1] %y
+  %b = pop[1] : f64
+  %q = lt %0, %b : bool
+  yield %p, %q
+})",
+                R"(
+fun @f(%x: f64, %y: f64) -> bool, bool {
+  %0 = constant 0 : f64
+  %1 = constant 0 : f64
+  %a = lt %1, %x : bool
+  push[2] %a
+  %p = pop[2] : bool
+  %2 = constant 0 : f64
+  %b = lt %2, %y : bool
+  push[3] %b
+  %q = pop[3] : bool
+  yield %p, %q
+})");
+}
 
 TEST_CASE("constants are computed as the eager handler computes them", "[passes][fold]") {
   check_fold(

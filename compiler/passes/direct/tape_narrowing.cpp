@@ -29,21 +29,38 @@ class Narrowing {
   Narrowing(ir::Module& module, const ir::Function& function, const std::map<std::int64_t, Sites>& tapes,
             Block* block)
       : module_(module), uses_(function), block_(block) {
-    for (Op* op : block->ops)
-      if (op->is(Opcode::pop_))
-        if (const auto at = tapes.find(op->integer); at != tapes.end())
-          candidates_[op->result()] = &at->second;
+    std::size_t run = 0;
+    bool popped = false;
+    for (Op* op : block->ops) {
+      if (!op->is(Opcode::push_) && !op->is(Opcode::pop_)) continue;
+      const auto at = tapes.find(op->integer);
+      if (at == tapes.end() || at->second.pops[0]->parent != block) continue;
+      if (op->is(Opcode::push_)) {
+        if (popped) ++run;
+        popped = false;
+        continue;
+      }
+      popped = true;
+      candidates_[op->result()] = {&at->second, run};
+    }
   }
 
   void run() {
     drop_candidates_with_other_uses();
     if (candidates_.empty()) return;
     group();
-    for (const auto& [blocks, numbers] : groups_) narrow(blocks, numbers);
+    for (const auto& [group, numbers] : groups_) narrow(group.first, numbers);
   }
 
  private:
   using Blocks = std::vector<Block*>;
+  /// `run`: of pops between which the block saves none of these numbers.
+  struct Candidate {
+    const Sites* sites;
+    std::size_t run;
+  };
+  /// The numbers of one group are saved in the same blocks, all of them before the first is popped.
+  using Group = std::pair<Blocks, std::size_t>;
 
   /// Requires that comparisons with constants, with each other, and with what the forward part sees are all
   /// that a number is used for.
@@ -55,8 +72,8 @@ class Narrowing {
         const bool fits = !uses.empty() && std::ranges::all_of(uses, [&](const ir::Use& use) {
           return use.op->parent == block_ && compares(*use.op) &&
                  std::ranges::all_of(use.op->operands, [&](const Value* x) {
-                   return constant(x) || is_candidate_beside(x, *candidate.second) ||
-                          is_visible(x, *candidate.second);
+                   return constant(x) || is_candidate_beside(x, candidate.second) ||
+                          is_visible(x, *candidate.second.sites);
                  });
         });
         changed |= !fits;
@@ -70,9 +87,10 @@ class Narrowing {
     for (const Op* push : sites.pushes) blocks.push_back(push->parent);
     return blocks;
   }
-  bool is_candidate_beside(const Value* x, const Sites& sites) const {
+  static Group group_of(const Candidate& candidate) { return {blocks_of(*candidate.sites), candidate.run}; }
+  bool is_candidate_beside(const Value* x, const Candidate& candidate) const {
     const auto other = candidates_.find(const_cast<Value*>(x));
-    return other != candidates_.end() && blocks_of(*other->second) == blocks_of(sites);
+    return other != candidates_.end() && group_of(other->second) == group_of(candidate);
   }
   /// True for a value that is there wherever the number is saved: defined around each push, and before it.
   bool is_visible(const Value* x, const Sites& sites) {
@@ -95,13 +113,13 @@ class Narrowing {
     for (Op* op : block_->ops)  // in order, so that what is made is the same at each run
       if (op->is(Opcode::pop_))
         if (const auto found = candidates_.find(op->result()); found != candidates_.end())
-          numbers_of(blocks_of(*found->second)).push_back(op->result());
+          numbers_of(group_of(found->second)).push_back(op->result());
   }
 
-  std::vector<Value*>& numbers_of(const Blocks& blocks) {
+  std::vector<Value*>& numbers_of(const Group& group) {
     for (auto& [at, numbers] : groups_)
-      if (at == blocks) return numbers;
-    return groups_.emplace_back(blocks, std::vector<Value*>()).second;
+      if (at == group) return numbers;
+    return groups_.emplace_back(group, std::vector<Value*>()).second;
   }
 
   /// The comparisons of a group's numbers, and what logic makes of these alone, in order.
@@ -191,7 +209,7 @@ class Narrowing {
     std::unordered_map<const Value*, Value*> here;
     std::vector<Op*> old;
     for (Value* v : numbers) {
-      Op* const push = candidates_.at(v)->pushes[site];
+      Op* const push = candidates_.at(v).sites->pushes[site];
       here[v] = push->operands[0];
       old.push_back(push);
     }
@@ -229,8 +247,8 @@ class Narrowing {
   ir::Module& module_;
   const ir::Uses uses_;
   Block* block_;
-  std::unordered_map<Value*, const Sites*> candidates_;
-  std::vector<std::pair<Blocks, std::vector<Value*>>> groups_;  ///< numbers that are saved in the same blocks
+  std::unordered_map<Value*, Candidate> candidates_;
+  std::vector<std::pair<Group, std::vector<Value*>>> groups_;
   std::unordered_map<const Op*, std::int64_t> tapes_;
   std::unordered_map<const Block*, std::unordered_map<const Op*, std::size_t>> positions_;  ///< before what is made here
 };
