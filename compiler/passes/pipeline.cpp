@@ -103,14 +103,10 @@ constexpr std::array all_passes{
     // Arrays (array/). Needs direct style; gives fewer loops over elements, each of which goes through an
     // array once, and operations on whole tensors only where printers have routines for them.
     //
-    // before lower makes a loop of the sum of two tensors
-    Pass{"in_place_adjoints", "the adjoint of what a loop started from is added up in that of what it has made",
-         [](ir::Module& m, const PipelineOptions& options) {
-           if (options.threads <= 1 && !options.device) in_place_adjoints(m);
-         }},
     // what is simplified shares loops best; everything below is about loops, whoever wrote them
     Pass{"lower", "tensor operations become loops, those over one index space together",
          [](ir::Module& m, const PipelineOptions& options) {
+           if (options.threads <= 1 && !options.device) in_place_adjoints(m);  // while a sum of tensors is no loop
            invariant_integers(m);  // sizes are available where what is saved in loops is used again
            if (lower(m, {.packed = packed(options), .keep_sums = true, .merge = !options.device,
                         .windows = windows(options), .reassociate = options.reassociate}))
@@ -260,7 +256,7 @@ constexpr std::span<const Pass> from(std::string_view first, std::string_view la
 constexpr std::array all_phases{
     Phase{"canonical", ir::forms::staged, ir::forms::staged, from("canonical_loops", "scalar_replacement")},
     Phase{"direct style", ir::forms::staged, ir::forms::direct, from("contify", "tape_narrowing")},
-    Phase{"arrays", ir::forms::direct, ir::forms::loops, from("in_place_adjoints", "invariant_integers")},
+    Phase{"arrays", ir::forms::direct, ir::forms::loops, from("lower", "invariant_integers")},
     Phase{"schedule", ir::forms::loops, ir::forms::scheduled, from("loop_reversal", "overlap")},
     Phase{"memory", ir::forms::scheduled, ir::forms::placed, from("inplace", "merge")},
 };
