@@ -6,6 +6,7 @@
 #include "lantern/compiler/driver/gpu.hpp"
 #include "lantern/compiler/passes/array/node_splitting.hpp"
 #include "lantern/compiler/passes/array/in_place_stencils.hpp"
+#include "lantern/compiler/passes/array/loop_versioning.hpp"
 #include "lantern/compiler/passes/array/reads_first.hpp"
 #include "lantern/compiler/passes/array/register_promotion.hpp"
 #include "lantern/compiler/passes/array/store_forwarding.hpp"
@@ -80,6 +81,7 @@ std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop)
   passes::in_place_stencils(loop);
   passes::reads_first(loop->blocks[1]);
   std::vector<ir::Value*> results = passes::register_promotion(module, loop);
+  results = passes::loop_versioning(module, loop, std::move(results));
   passes::node_splitting(loop);
   return results;
 }

@@ -106,6 +106,7 @@ constexpr std::array all_passes{
     // what is simplified shares loops best; everything below is about loops, whoever wrote them
     Pass{"lower", "tensor operations become loops, those over one index space together",
          [](ir::Module& m, const PipelineOptions& options) {
+           if (options.threads <= 1 && !options.device) in_place_adjoints(m);  // while a sum of tensors is no loop
            invariant_integers(m);  // sizes are available where what is saved in loops is used again
            if (lower(m, {.packed = packed(options), .keep_sums = true, .merge = !options.device,
                         .windows = windows(options), .reassociate = options.reassociate}))

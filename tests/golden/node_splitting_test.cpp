@@ -60,6 +60,29 @@ D triangle(M a, M b) {
   });
   return sum(b * b);
 }
+/// A knapsack: how far apart the elements are only a number says.
+D knapsack(A u, D v, I far) {
+  FOR(0, 2, [&](I) {
+    const I low = max(far, 0), high = u.size() + min(far, 0);
+    FOR(0, high - low, [&](I k) {
+      const I c = high - 1 - k;
+      u = u.set(c, max(u[c], u[c - far] * v));
+    });
+  });
+  return sum(u * u);
+}
+/// Elements of one array change on their own, and those of another one by them.
+D pair(A s, D p) {
+  A v = s;
+  FOR(0, 3, [&](I) {
+    FOR(0, v.size() - 1, [&](I i) {
+      s = s.set(i, s[i] * p);
+      const D x = 0.6 * v[i] + 0.4 * v[i + 1];
+      v = v.set(i, x * x - s[i]);
+    });
+  });
+  return sum(v * v);
+}
 /// A stencil whose coefficient has a derivative as well: zeros, sums of neighbours, and a sum over all.
 D diffusion(A u, D c) {
   FOR(0, 3, [&](I) {
@@ -154,9 +177,26 @@ TEST_CASE("node_splitting: one memory, where nobody asks for what was there befo
         count(around_pass("vectorise", swept).second, "f64x8"));
 }
 
+TEST_CASE("in_place_adjoints: the adjoint of the start is added up in that of what the loop makes", "[passes]") {
+  const auto loops = [](auto f) { return loops_in(around_pass("lower", f).second); };
+  CHECK(loops(grad<0>(upwind)) == 1);
+  CHECK(loops(grad<0>(tree)) == 1);
+  CHECK(loops(grad<0>(window)) == 1);
+  // What an in-place loop can compute again is not kept: the start of v, and elements of s.
+  CHECK(count(around_pass("unwind", grad(pair)).second, "push[") == 2);
+}
+
+TEST_CASE("loop_versioning: the sign of a distance is asked before the loop", "[passes]") {
+  const auto lanes = [](auto f) { return count(around_pass("vectorise", f).second, "set %"); };
+  CHECK(lanes(knapsack) == 1);
+  CHECK(lanes(grad(knapsack)) == 1);
+}
+
 TEST_CASE("node_splitting: the same numbers", "[passes]") {
   const Everywhere prices(tree), up(upwind), sweep(swept), spread(diffusion);
   const Everywhere part(window);
+  const Everywhere bag(knapsack);
+  const Everywhere two(pair);
   const Everywhere plane(rows);
   const Everywhere product(triangle);
   for (const std::size_t n : {1u, 2u, 3u, 4u, 9u, 17u, 40u}) {
@@ -171,6 +211,9 @@ TEST_CASE("node_splitting: the same numbers", "[passes]") {
     plane(square, static_cast<std::int64_t>(n));
     product(matrix(square, n, n), matrix(other, n, 5));
     if (n >= 2) spread(x, 0.1);
+    two(x, 0.7);
+    for (const std::int64_t far : {-20, -3, -1, 0, 1, 2, 16, 30})
+      if (std::abs(far) <= static_cast<std::int64_t>(n)) bag(x, 1.3, far);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/analysis/iterations.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
@@ -128,6 +129,30 @@ bool keeps_order(Block* block) {
 }
 
 }  // namespace
+
+bool is_lexically_forward(const LoopStateSummary& use, const Op* loop) {
+  constexpr std::size_t most_pairs = 400;
+  const std::vector<const Op*> all = use.accesses();
+  if (use.whole || use.extreme || use.sum || use.updates.empty() || all.size() * all.size() > most_pairs) return false;
+  const auto in_inner_loop = [&](const Op* op) {
+    const Op* around = op->parent->parent;
+    while (around->is(Opcode::branch_)) around = around->parent->parent;
+    return around != loop;
+  };
+  if (std::ranges::any_of(all, in_inner_loop)) return false;
+  std::unordered_map<const Op*, std::size_t> place;  // lanes take one side, then the other
+  ir::walk(loop->blocks[1], [&](const Op* op) { place.emplace(op, place.size()); });
+  const auto sums = [](const Op* op) { return op->is(Opcode::add_at_) && op->loc.part == ir::Part::backward; };
+  for (const Op* a : use.updates)
+    for (const Op* b : all) {
+      const bool fine = a == b                    ? no_loop_carried_dependence({a}, loop)
+                        : sums(a) && sums(b)      ? true
+                        : place.at(a) < place.at(b) ? no_alias(*a, *b, loop, Iteration::earlier)
+                                                  : no_alias(*b, *a, loop, Iteration::earlier);
+      if (!fine) return false;
+    }
+  return true;
+}
 
 bool is_doall(const Op* loop) {
   return has_combine_for_all_state(loop, [](const Combination& c) { return c.combine != ir::Combine::none; });

@@ -21,6 +21,12 @@ struct Combination {
 };
 Combination combination(const Uses& uses, const Op* loop, std::size_t state);
 
+/// True where what iterations need of each other comes about in lanes as well: of two operations of the body
+/// that access one element, the later iteration has the later one. All lanes of a block are through with an
+/// operation before any comes to the next. Two sums of adjoints come in any order. (Allen and Kennedy, 2001, 2.3:
+/// lexically forward dependences.)
+bool is_lexically_forward(const LoopStateSummary& use, const Op* loop);
+
 /// True for a counting loop whose iterations may run in any order, but for the order of what they print and save: each
 /// loop-carried value is an induction variable or a reduction.
 bool is_doall(const Op* loop);

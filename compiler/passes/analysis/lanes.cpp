@@ -120,7 +120,7 @@ class Analysis {
         return false;
       };
       const auto [combine, use] = combination(uses_, plan_->loop, p->index);
-      if (combine == Combine::none && use && in_order(*use)) {
+      if (combine == Combine::none && use && is_lexically_forward(*use, plan_->loop)) {
         plan_->shared.insert(use->values.begin(), use->values.end());
         continue;
       }
@@ -139,29 +139,6 @@ class Analysis {
       plan_->reductions.emplace(p, ir::reduction(combine, p->type));
     }
     return true;
-  }
-
-  /// True where what iterations need of each other comes about in lanes as well: of two operations of the body
-  /// that access one element, the later iteration has the later one. All lanes of a block are through with an
-  /// operation before any comes to the next. Two sums of adjoints come in any order. (Allen and Kennedy, 2001, 2.3:
-  /// lexically forward dependences.)
-  bool in_order(const LoopStateSummary& use) const {
-    constexpr std::size_t most_pairs = 400;
-    const Op* const loop = plan_->loop;
-    const std::vector<const Op*> all = use.accesses();
-    if (use.whole || use.extreme || use.sum || all.size() * all.size() > most_pairs) return false;
-    if (std::ranges::any_of(all, [&](const Op* op) { return depth(op->parent) != 1; })) return false;
-    const auto place = [&](const Op* op) { return std::ranges::find(ops_, op); };  // lanes take one side, then the other
-    const auto sums = [](const Op* op) { return op->is(Opcode::add_at_) && op->loc.part == ir::Part::backward; };
-    for (const Op* a : use.updates)
-      for (const Op* b : all) {
-        const bool fine = a == b                ? no_loop_carried_dependence({a}, loop)
-                          : sums(a) && sums(b)  ? true
-                          : place(a) < place(b) ? no_alias(*a, *b, loop, Iteration::earlier)
-                                                : no_alias(*b, *a, loop, Iteration::earlier);
-        if (!fine) return false;
-      }
-    return !use.updates.empty();
   }
 
   /// Over the lanes of a vector. The largest is the same in another order but for the sign of a zero.

@@ -22,4 +22,14 @@ void in_place_stencils(ir::Op* loop);
 /// after block. Elements are read before an iteration changes any; and nothing but the loop asks for s.
 void in_place_stencils(ir::Module& module);
 
+/// The mirror, of adjoints. Where node_splitting lets iterations read s, the adjoint of s is a sum of its own that the
+/// adjoint of u is added to after the loop:
+///
+///   loop(u, s = 0) { d = u[i]; u[i] = 0; s[i] += p d; s[i + 1] += q d } u + s
+///   becomes      loop(u) { d = u[i]; u[i] = 0; u[i] += p d; u[i + 1] += q d } u
+///
+/// No iteration after the one that adds to an element asks for it. Requires direct style before tensor operations
+/// become loops.
+void in_place_adjoints(ir::Module& module);
+
 }  // namespace lantern::passes

@@ -193,7 +193,7 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   if (is_doall && outermost(r)) return backward_parallel(r, s, *count);
   Op* t = s.block->ops[s.t];
   Region& body = *s.sides[0];
-  body.is_doall = is_doall;
+  body.is_doall = is_doall || passes::is_doall(s.forward);
   const std::vector<Value*>& params = s.continuation->blocks[0]->params;
   std::vector<Value*> state;  // the cells of the loop's state
   for (Value* p : params)
