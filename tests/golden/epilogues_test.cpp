@@ -95,6 +95,17 @@ TEST_CASE("epilogues: the attribute is text", "[epilogues]") {
   CHECK(count(ir::print(*ir::parse(text)), "call[epilogue] @g(") == 1);
 }
 
+TEST_CASE("epilogues: what a call is given, it has until it ends", "[epilogues]") {
+  // The bias ends with the call, which runs for each box: the caller gives its memory back, and the last call too.
+  const std::string text = test::around_pass("inplace", [](Matrix<double> x, Matrix<double> w, Row<double> b) {
+                             return Matrix<double>(relu(matmul(x, w) + tanh(b)));
+                           }).second;
+  const std::string part = text.substr(text.find("fun @f_epilogue("));
+  REQUIRE(count(text, "call[epilogue]") == 1);
+  CHECK(count(part, "forget") == 0);
+  CHECK(count(text.substr(text.find("call[epilogue]")), "forget") == 1);
+}
+
 TEST_CASE("epilogues: products have the values that they have without the pass", "[epilogues]") {
   const auto products = []<class E>(E, bool strict) {
     const auto layers = both(layer<E>, strict), residuals = both(with_residual<E>, strict);
