@@ -40,6 +40,7 @@
 #include "lantern/compiler/passes/schedule/contract.hpp"
 #include "lantern/compiler/passes/schedule/copy_fusion.hpp"
 #include "lantern/compiler/passes/schedule/device.hpp"
+#include "lantern/compiler/passes/array/epilogues.hpp"
 #include "lantern/compiler/passes/schedule/kept_panels.hpp"
 #include "lantern/compiler/passes/schedule/kernel_fusion.hpp"
 #include "lantern/compiler/passes/schedule/loop_reversal.hpp"
@@ -111,6 +112,11 @@ constexpr std::array all_passes{
            if (lower(m, {.packed = packed(options), .keep_sums = true, .merge = !options.device,
                         .windows = windows(options), .reassociate = options.reassociate}))
              simplify(m);
+         }},
+    // while what is done with a product is a nest of its own: loops below join others. Not where threads share out products
+    Pass{"epilogues", "loops over a product's result become part of the product",
+         [](ir::Module& m, const PipelineOptions& options) {
+           if (packed(options) && options.threads <= 1 && !options.device && !options.check_values) fuse_epilogues(m);
          }},
     // before all that asks what is in an iteration: the iterations of an inner loop that is none
     Pass{"full_unrolling", "inner loops of a few iterations are written out", plain<full_unrolling>},

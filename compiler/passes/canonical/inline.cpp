@@ -4,6 +4,7 @@
 
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/ir/team.hpp"
 
 namespace lantern::passes {
 
@@ -113,7 +114,7 @@ bool inline_calls(ir::Module& module) {
     return it->second;
   };
   for (const auto& [f, to] : references.to) {
-    if (to.count != 1 || f == module.entry || !to.op->is(Opcode::call_)) continue;
+    if (to.count != 1 || f == module.entry || !to.op->is(Opcode::call_) || ir::is_epilogue(*to.op)) continue;
     if (!known_direct(f) || !known_direct(to.from) || !types_allow(*to.op)) continue;
     calls.insert(to.op);
     moved.insert(f);
