@@ -91,16 +91,19 @@ void StatementPrinter::team(const Op& first) {
        ", " + to.runner + ", " + shares + ", (int64_t)sizeof " + shares + "[0]);");
 }
 
-/// A call that the routine of the product before it can make for parts of the result: what lies between them only computes
-/// values that the call does not ask for, and the call works in the result's memory. Null where there is none.
+/// A call that the routine of the product before it can make for parts of the result: what lies between them
+/// only computes values that the call does not ask for, and the call works in the result's memory. Null where
+/// there is none.
 const Op* StatementPrinter::epilogue_of(const Op& product) const {
   const auto& ops = product.parent->ops;
   auto at = std::ranges::find(ops, &product) + 1;
   const auto between = [](const Op* op) {
-    return op->is(ir::Opcode::forget_) || (op->blocks.empty() && !op->in_place && ir::info(op->code).effect == ir::Effect::none);
+    return op->is(ir::Opcode::forget_) ||
+           (op->blocks.empty() && !op->in_place && ir::info(op->code).effect == ir::Effect::none);
   };
   while (at != ops.end() && between(*at)) ++at;
-  if (at == ops.end() || !ir::is_epilogue(**at) || !uses_.live(*at) || shares_out() || !unit_.info((*at)->callee).epilogue)
+  if (at == ops.end() || !ir::is_epilogue(**at) || !uses_.live(*at) || shares_out() ||
+      !unit_.info((*at)->callee).epilogue)
     return nullptr;
   const ir::Block* const body = (*at)->callee->body;
   constexpr std::size_t result = ir::epilogue_result;
@@ -114,7 +117,9 @@ const Op* StatementPrinter::epilogue_of(const Op& product) const {
       if (!(*op)->is(ir::Opcode::constant_) && std::ranges::count((*at)->operands, v) > 0) return nullptr;
   }
   const bool works_there = storage_root(body->ops.back()->operands[0]) == body->params[result];
-  return works_there && (*at)->operands[result] == product.result() && !unit_.escapes().from((*at)->callee) ? *at : nullptr;
+  return works_there && (*at)->operands[result] == product.result() && !unit_.escapes().from((*at)->callee)
+             ? *at
+             : nullptr;
 }
 
 /// The call as the routine takes it; 0 where there is none. The product's result is bound by now.
@@ -131,16 +136,17 @@ std::string StatementPrinter::epilogue(const Op& product) {
     check_fits(call->operands[i], callee->body->params[i]->type, "argument", *call);
     line(share + ".a" + std::to_string(i) + " = " + argument(call->operands[i]) + ";");
   }
-  line("const lt_epilogue " + name + " = {" + to.runner + ", &" + share + ", " + atom(product.result()) + ".data, " +
-       text(call->operands[ir::epilogue_rows]) + ", " + text(call->operands[ir::epilogue_columns]) + "};");
+  line("const lt_epilogue " + name + " = {" + to.runner + ", &" + share + ", " + atom(product.result()) +
+       ".data, " + text(call->operands[ir::epilogue_rows]) + ", " +
+       text(call->operands[ir::epilogue_columns]) + "};");
   bind_same(call->result(), product.result());
   joined_.insert(call);
   return "&" + name;
 }
 
 std::string StatementPrinter::team_runner_signature() const {
-  return unit_.target().internal() + (info_.epilogue ? "__attribute__((unused)) " : "") + "void " + info_.runner +
-         "(lt_workspace* ws, void* data" +
+  return unit_.target().internal() + (info_.epilogue ? "__attribute__((unused)) " : "") + "void " +
+         info_.runner + "(lt_workspace* ws, void* data" +
          (info_.epilogue ? ", int64_t row, int64_t last_row, int64_t column, int64_t last_column)" : ")");
 }
 
@@ -157,7 +163,8 @@ std::string StatementPrinter::team_runner() {
   line(share + "* share = (" + share + "*)data;");
   if (info_.epilogue) {
     int i = 0;
-    for (const char* bound : {"row", "last_row", "column", "last_column"}) line("share->a" + std::to_string(i++) + " = " + bound + ";");
+    for (const char* bound : {"row", "last_row", "column", "last_column"})
+      line("share->a" + std::to_string(i++) + " = " + bound + ";");
   }
   if (!info_.workspace) line("(void)ws;");
   if (info_.workspace && unit_.module().tapes() > 0) {

@@ -27,7 +27,8 @@ using ir::Function;
 bool is_product(const Op& op) {
   if (!op.is(Opcode::add_einsum_) && !op.is(Opcode::add_matmul_)) return false;
   const ir::Notation n = *ir::concrete_notation(op);
-  return contraction(n) && std::ranges::all_of(n.result, [](const ir::Subscript& s) { return s.is_letter(); });
+  return contraction(n) &&
+         std::ranges::all_of(n.result, [](const ir::Subscript& s) { return s.is_letter(); });
 }
 
 /// Loops in each other that set each element of one tensor, of what is in a product's result at that element.
@@ -49,7 +50,9 @@ bool add_loop(Op* loop, Nest& nest) {
   if (!count || loop->operands.size() != 2 || !is_zero(loop->operands[count->index])) return false;
   const std::size_t state = 1 - count->index;
   Block* const body = loop->blocks[1];
-  if (!loop->results[state]->type.is_tensor() || !step_of(loop, count->index) || *step_of(loop, count->index) != 1) return false;
+  if (!loop->results[state]->type.is_tensor() || !step_of(loop, count->index) ||
+      *step_of(loop, count->index) != 1)
+    return false;
   nest.loops.push_back(loop);
   nest.indices.push_back(body->params[count->index]);
   nest.states.push_back(body->params[state]);
@@ -68,7 +71,8 @@ bool are_the_indices(const Op& access, const Nest& nest) {
          std::equal(nest.indices.begin(), nest.indices.end(), access.operands.begin() + 1);
 }
 
-/// What an iteration does: loops, or reads and writes of its own element, beside operations that only compute a value.
+/// What an iteration does: loops, or reads and writes of its own element, beside operations that only compute
+/// a value.
 bool add_body(const Op& loop, Nest& nest) {
   const Block* const body = loop.blocks[1];
   const Value* const state = nest.states.back();
@@ -103,7 +107,8 @@ std::optional<Nest> nest_of(Op* outermost) {
   Nest nest;
   for (Op* loop = outermost; !nest.store;) {
     const Value* const given = nest.states.empty() ? nullptr : nest.states.back();
-    if (!add_loop(loop, nest) || !(constant(nest.bounds.back()) || ir::visible_from(nest.bounds.back(), outermost->parent)))
+    if (!add_loop(loop, nest) ||
+        !(constant(nest.bounds.back()) || ir::visible_from(nest.bounds.back(), outermost->parent)))
       return {};
     if (given && loop->operands[nest.states.back()->index] != given) return {};
     if (!add_body(*loop, nest)) return {};
@@ -119,7 +124,8 @@ std::optional<Nest> nest_of(Op* outermost) {
       !begin->def->operands[0]->def->is(Opcode::undef_))
     return {};
   for (const Op* op : store->parent->ops)
-    if (op->is(Opcode::get_) && are_the_indices(*op, nest) && op->operands[0]->type == begin->type && set_product(nest, op->operands[0]))
+    if (op->is(Opcode::get_) && are_the_indices(*op, nest) && op->operands[0]->type == begin->type &&
+        set_product(nest, op->operands[0]))
       return nest;
   return {};
 }
@@ -163,8 +169,11 @@ Value* reshaped(Builder& b, Value* t, const std::vector<Value*>& sizes, const ir
 void raise_unless(Builder& b, Value* holds, const std::string& message) {
   b.op(Opcode::check_, {holds})->text = b.module().intern(message);
 }
-/// Raises an error where a box is not inside of the result. The code below needs no other checks for its accesses.
-void require(Builder& b, Value* holds) { raise_unless(b, holds, "expected a box inside of a product's result"); }
+/// Raises an error where a box is not inside of the result. The code below needs no other checks for its
+/// accesses.
+void require(Builder& b, Value* holds) {
+  raise_unless(b, holds, "expected a box inside of a product's result");
+}
 
 class Epilogues {
  public:
@@ -172,7 +181,8 @@ class Epilogues {
 
   bool run() {
     std::vector<Block*> blocks{function_.body};
-    ir::walk(function_.body, [&](Op* op) { blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end()); });
+    ir::walk(function_.body,
+             [&](Op* op) { blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end()); });
     bool changed = false;
     for (Block* block : blocks)
       for (std::size_t i = 0; i < block->ops.size(); ++i)
@@ -208,14 +218,16 @@ class Epilogues {
     return true;
   }
 
-  /// What lies between the product and the nest only computes numbers and shapes, of other values: the product may come last.
+  /// What lies between the product and the nest only computes numbers and shapes, of other values: the
+  /// product may come last.
   static bool can_sink(const Nest& nest) {
     const auto& ops = nest.product->parent->ops;
     for (auto at = std::ranges::find(ops, nest.product) + 1; *at != nest.loops[0]; ++at) {
       const Op& op = **at;
       if (is_view(nest, op)) continue;
       const bool shape = op.is(Opcode::reshape_) || op.is(Opcode::fill_);
-      if ((!shape && !computes(op)) || std::ranges::count(op.operands, nest.product->result()) > 0) return false;
+      if ((!shape && !computes(op)) || std::ranges::count(op.operands, nest.product->result()) > 0)
+        return false;
     }
     return true;
   }
@@ -235,7 +247,8 @@ class Epilogues {
     part->loc = loop->loc;
     Builder inside(module_, part->body);
     inside.loc = loop->loc;
-    for (const char* name : {"row", "last_row", "column", "last_column"}) module_.add_param(part->body, ir::I64, name);
+    for (const char* name : {"row", "last_row", "column", "last_column"})
+      module_.add_param(part->body, ir::I64, name);
     Value* const given = module_.add_param(part->body, result->type, result->name);
     std::vector<Value*> captured;
     ir::Renaming names{{result, given}};
@@ -257,48 +270,54 @@ class Epilogues {
                            : inner(inside, nest.bounds[d]));
     const std::vector<Value*> range(part->body->params.begin(), part->body->params.begin() + 4);
     require(inside, inside.emit(Opcode::le_, {inside.integer(0), range[0]}));
-    require(inside, inside.emit(Opcode::le_, {range[1], product_of(inside, std::span(extent).first(extent.size() - 1))}));
+    require(inside, inside.emit(Opcode::le_,
+                                {range[1], product_of(inside, std::span(extent).first(extent.size() - 1))}));
     require(inside, inside.emit(Opcode::le_, {inside.integer(0), range[2]}));
     require(inside, inside.emit(Opcode::le_, {range[3], extent.back()}));
     Value* const view = reshaped(inside, given, extent, nest.from->type);
-    Value* const made = build_for(inside, range[0], range[1], view, [&](Builder& b, Value* row, Value* state) {
-      Value* rest = row;
-      bool divided = false;
-      for (std::size_t d = extent.size() - 1; d-- > 0;) {
-        Value* index = rest;
-        if (is_one(extent[d])) {
-          index = b.integer(0);
-        } else if (!std::all_of(extent.begin(), extent.begin() + static_cast<std::ptrdiff_t>(d), is_one)) {
-          index = b.emit(Opcode::rem_, {rest, extent[d]});
-          rest = b.emit(Opcode::div_, {rest, extent[d]});
-          divided = true;
-        }
-        if (divided) {
-          require(b, b.emit(Opcode::le_, {b.integer(0), index}));
-          require(b, b.emit(Opcode::lt_, {index, extent[d]}));
-        }
-        names[nest.indices[d]] = index;
-      }
-      const auto copy = [&](Builder& to, const Block* from) {
-        for (const Op* op : from->ops) {
-          if (op->is(Opcode::yield_) || op->is(Opcode::loop_) || op->is(Opcode::set_)) continue;
-          std::vector<Value*> operands;
-          for (Value* v : op->operands) operands.push_back(inner(to, v == nest.from ? nest.states.back() : v));
-          ir::clone_over(to, *op, std::move(operands), names);
-        }
-      };
-      for (std::size_t d = 0; d + 1 < nest.loops.size(); ++d) copy(b, nest.loops[d]->blocks[1]);
-      return build_for(b, range[2], range[3], state, [&](Builder& in, Value* column, Value* now) {
-        names[nest.indices.back()] = column;
-        names[nest.states.back()] = now;
-        copy(in, nest.loops.back()->blocks[1]);
-        std::vector<Value*> operands{now};
-        for (std::size_t i = 1; i < nest.store->operands.size(); ++i) operands.push_back(inner(in, nest.store->operands[i]));
-        return in.emit(Opcode::set_, operands);
-      });
-    });
+    Value* const made =
+        build_for(inside, range[0], range[1], view, [&](Builder& b, Value* row, Value* state) {
+          Value* rest = row;
+          bool divided = false;
+          for (std::size_t d = extent.size() - 1; d-- > 0;) {
+            Value* index = rest;
+            if (is_one(extent[d])) {
+              index = b.integer(0);
+            } else if (!std::all_of(extent.begin(), extent.begin() + static_cast<std::ptrdiff_t>(d),
+                                    is_one)) {
+              index = b.emit(Opcode::rem_, {rest, extent[d]});
+              rest = b.emit(Opcode::div_, {rest, extent[d]});
+              divided = true;
+            }
+            if (divided) {
+              require(b, b.emit(Opcode::le_, {b.integer(0), index}));
+              require(b, b.emit(Opcode::lt_, {index, extent[d]}));
+            }
+            names[nest.indices[d]] = index;
+          }
+          const auto copy = [&](Builder& to, const Block* from) {
+            for (const Op* op : from->ops) {
+              if (op->is(Opcode::yield_) || op->is(Opcode::loop_) || op->is(Opcode::set_)) continue;
+              std::vector<Value*> operands;
+              for (Value* v : op->operands)
+                operands.push_back(inner(to, v == nest.from ? nest.states.back() : v));
+              ir::clone_over(to, *op, std::move(operands), names);
+            }
+          };
+          for (std::size_t d = 0; d + 1 < nest.loops.size(); ++d) copy(b, nest.loops[d]->blocks[1]);
+          return build_for(b, range[2], range[3], state, [&](Builder& in, Value* column, Value* now) {
+            names[nest.indices.back()] = column;
+            names[nest.states.back()] = now;
+            copy(in, nest.loops.back()->blocks[1]);
+            std::vector<Value*> operands{now};
+            for (std::size_t i = 1; i < nest.store->operands.size(); ++i)
+              operands.push_back(inner(in, nest.store->operands[i]));
+            return in.emit(Opcode::set_, operands);
+          });
+        });
     std::vector<Value*> shape;
-    for (std::size_t d = 0; d < result->type.dims().size(); ++d) shape.push_back(inside.emit(Opcode::dim_, {given}, static_cast<std::int64_t>(d)));
+    for (std::size_t d = 0; d < result->type.dims().size(); ++d)
+      shape.push_back(inside.emit(Opcode::dim_, {given}, static_cast<std::int64_t>(d)));
     inside.yield({reshaped(inside, made, shape, result->type)});
     part->result_types = {result->type};
 
@@ -306,7 +325,9 @@ class Epilogues {
     std::erase_if(loop->parent->ops, [&](const Op* op) { return op == product || is_view(nest, *op); });
     Builder before = Builder::before(loop);
     before.loc = loop->loc;
-    const auto outer = [&](Value* v) { return constant(v) ? before.integer(constant(v)->integer, v->type) : v; };
+    const auto outer = [&](Value* v) {
+      return constant(v) ? before.integer(constant(v)->integer, v->type) : v;
+    };
     Value *const zero = before.integer(0), *const columns = outer(nest.bounds.back());
     Value* const rows = product_of(before, std::span(nest.bounds).first(nest.bounds.size() - 1));
     std::vector<Value*> arguments{zero, rows, zero, columns, result};
@@ -315,7 +336,8 @@ class Epilogues {
     Op* const call = before.call(part, arguments);
     call->integer = ir::epilogue;
     Value* after = call->result();
-    if (nest.from != result) after = before.op(Opcode::reshape_, {after, nest.from->def->operands[1]}, {nest.from->type})->result();
+    if (nest.from != result)
+      after = before.op(Opcode::reshape_, {after, nest.from->def->operands[1]}, {nest.from->type})->result();
     Value* const old = loop->results[nest.states[0]->index];
     after->name = old->name;
     ir::replace_uses(function_.body, old, after);

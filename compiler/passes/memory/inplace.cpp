@@ -351,7 +351,8 @@ class Ownership {
     while (op->parent != r->block) op = op->parent->parent;
     const std::vector<Op*>& ops = r->block->ops;
     const bool last = ops.size() < 2 || op == ops.back() || op == ops[ops.size() - 2];
-    const bool at_the_end = op->is(Opcode::yield_) || (op->is(Opcode::call_) && !ir::is_epilogue(*op)) || op->is(Opcode::branch_);
+    const bool tail_call = op->is(Opcode::call_) && !ir::is_epilogue(*op);
+    const bool at_the_end = tail_call || op->is(Opcode::yield_) || op->is(Opcode::branch_);
     return last && at_the_end ? nullptr : op;
   }
 
