@@ -210,7 +210,12 @@ bool World::listen() {
     int there = 0;
     if (mpi_->iprobe(Mpi::any, Mpi::any, comm, &there, &status) != 0 || there == 0) return false;
     bytes.resize(status.count);
-    mpi_->recv(bytes.data(), static_cast<int>(bytes.size()), mpi_->byte, status.source, status.tag, comm, &status);
+    // Not MPI_Recv: this thread may be in the middle of another wait, and Open MPI's second one would wait for the first.
+    MpiRequest request = nullptr;
+    int done = 0;
+    if (mpi_->irecv(bytes.data(), static_cast<int>(bytes.size()), mpi_->byte, status.source, status.tag, comm, &request) != 0)
+      return false;
+    while (done == 0 && mpi_->test(&request, &done, &status) == 0) continue;
     return any = true;
   };
   while (next(notices_)) {
