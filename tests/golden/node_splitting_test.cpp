@@ -60,7 +60,7 @@ D triangle(M a, M b) {
   });
   return sum(b * b);
 }
-/// A knapsack: how far apart the elements are only a number says.
+/// A knapsack: the distance of the elements is a number of the program.
 D knapsack(A u, D v, I far) {
   FOR(0, 2, [&](I) {
     const I low = max(far, 0), high = u.size() + min(far, 0);

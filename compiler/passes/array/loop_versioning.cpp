@@ -43,7 +43,7 @@ Obstacle obstacle(const Op* loop) {
   return {};
 }
 
-/// Loop-invariant numbers that say how far apart two accesses are, or are part of that.
+/// Loop-invariant numbers that are the distance of two accesses, or part of it.
 std::vector<IndexForm> distances(const LoopStateSummary& use, const Op* loop) {
   const Value* const counter = counter_of(loop)->index;
   std::vector<IndexForm> found;
