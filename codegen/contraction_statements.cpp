@@ -66,7 +66,6 @@ void StatementPrinter::windows(const Op& op, const ir::Notation& n, const passes
     fields += ", {" + dim(tensor(x), from.size() - 2 + k) + ", " + size(p.row) + ", " + size(p.window) + ", " +
               std::to_string(p.stride) + ", " + std::to_string(p.dilation) + ", " + std::to_string(p.before) + "}";
   }
-  fields += ", " + epilogue(op);
   line("const lt_window_sum_" + kind + " " + name + " = {" + fields + "};");
   line(routine + "(" + ws() + ", &" + name + ");");
 }
@@ -150,13 +149,13 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
     return tensor + ".data" + (from == "0" ? "" : from[0] == '-' ? " - " + from.substr(1) : " + " + from);
   };
   const ir::Subscripts &x = n.operands[c->x].at, &y = n.operands[c->y].at;
-  const std::string after = place_ == Place::host ? "" : ", " + epilogue(op), name = names_.unique("contraction");
+  const std::string name = names_.unique("contraction");
   const auto rank = [&](const std::string& letters) { return std::to_string(kept(letters).size()); };
   line("const lt_contraction_" + std::string(ir::kind_name(kind)) + " " + name + " = {" +
        data(atom(op.operands[c->x]), c->x, x) + ", " + data(atom(op.operands[c->y]), c->y, y) + ", " +
        data(to, 0, n.result) + ", " + fresh + ", {" + rank(c->batch) + ", " + rank(c->rows) + ", " + rank(c->columns) + ", " +
        rank(c->sums) + "}, " + list(size) + ", " + steps(c->x, x) + ", " + steps(c->y, y) + ", " +
-       steps(0, n.result) + after + "};");
+       steps(0, n.result) + "};");
   if (!shares_out()) {
     line(routine + "(" + ws() + ", &" + name + ");");
     for (std::size_t i = 0; i < turns.size(); ++i) close();

@@ -31,7 +31,7 @@ std::string StatementPrinter::call_arguments(const Op& op, const ir::Function* c
 }
 
 void StatementPrinter::call(const Op& op) {
-  if (joined_.contains(&op)) return;
+  if (in_team_.contains(&op)) return;
   if (ir::team_size(op) > 0 && can_fork(op)) return team(op);
   const ir::Function* callee = op.callee;
   const FunctionInfo& to = unit_.info(callee);
@@ -216,7 +216,7 @@ std::string StatementPrinter::signature() {
   std::string result = "void";
   if (function_.result_types.size() == 1) result = unit_.number_type(&function_, function_.result_types[0]);
   if (function_.result_types.size() > 1 && !info_.by_pointer) result = unit_.results_type(&function_);
-  const bool out_of_line = !info_.exported && (!info_.runner.empty() || stays_out_of_line(function_));
+  const bool out_of_line = !info_.exported && (info_.forked || stays_out_of_line(function_));
   return (info_.exported ? target.exported() : target.internal()) +
          (unit_.on_device(&function_) ? "__host__ __device__ " : "") +
          (out_of_line ? "__attribute__((noinline)) " : "") + result + " " + info_.name + "(" + parameters() + ")";

@@ -82,7 +82,7 @@ std::vector<SourcePart> Unit::parts(std::size_t bytes) {
       if (part.known.insert(callee).second)
         part.declarations += forward_declaration(*callee);
     part.definitions += definition;
-    if (!infos_.at(f).runner.empty()) part.definitions += StatementPrinter(*this, *f).team_runner();
+    if (infos_.at(f).forked) part.definitions += StatementPrinter(*this, *f).team_runner();
     // The way in from outside is beside the entry.
     if (f == module_.entry) part.definitions += entry_wrapper();
   }

@@ -146,8 +146,6 @@ class StatementPrinter {
   // ---- calls in threads (team_statements.cpp)
   bool can_fork(const ir::Op& first) const;
   void team(const ir::Op& first);
-  const ir::Op* epilogue_of(const ir::Op& product) const;
-  std::string epilogue(const ir::Op& product);
 
   // ---- kernels (kernel_statements.cpp)
   /// Where statements run, and with whose memory.
@@ -308,7 +306,7 @@ class StatementPrinter {
   int allocations_ = 0;
   std::vector<const ir::Function*> callees_;
   std::unordered_set<const ir::Op*> in_header_;  ///< printed with the header of their loop
-  std::unordered_set<const ir::Op*> joined_;  ///< calls that have been printed with the first of their team, or a product
+  std::unordered_set<const ir::Op*> in_team_;  ///< calls that have been printed with the first of their team
   std::string mark_;                           ///< to be released before the function returns
 };
 

@@ -5,11 +5,8 @@
 //   ws->fork(ws, 2, 2, part_run, part_share, sizeof part_share[0]);       in two threads, two calls
 //
 // part_run is below `part` and calls it for one element.
-#include <algorithm>
-
 #include "lantern/codegen/analysis.hpp"
 #include "lantern/codegen/statement_printer.hpp"
-#include "lantern/ir/shape.hpp"
 #include "lantern/ir/team.hpp"
 
 namespace lantern::codegen {
@@ -85,69 +82,14 @@ void StatementPrinter::team(const Op& first) {
     }
     for (std::size_t i = 0; i < calls[t]->results.size(); ++i)
       bind(calls[t]->results[i], share + ".r" + std::to_string(i));
-    joined_.insert(calls[t]);
+    in_team_.insert(calls[t]);
   }
   line(ws() + "->fork(ws, " + std::to_string(ir::team_threads(first)) + ", " + std::to_string(calls.size()) +
        ", " + to.runner + ", " + shares + ", (int64_t)sizeof " + shares + "[0]);");
 }
 
-/// A call that the routine of the product before it can make for parts of the result: what lies between them
-/// only computes values that the call does not ask for, and the call works in the result's memory. Null where
-/// there is none.
-const Op* StatementPrinter::epilogue_of(const Op& product) const {
-  const auto& ops = product.parent->ops;
-  auto at = std::ranges::find(ops, &product) + 1;
-  const auto between = [](const Op* op) {
-    return op->is(ir::Opcode::forget_) ||
-           (op->blocks.empty() && !op->in_place && ir::info(op->code).effect == ir::Effect::none);
-  };
-  while (at != ops.end() && between(*at)) ++at;
-  if (at == ops.end() || !ir::is_epilogue(**at) || !uses_.live(*at) || shares_out() ||
-      !unit_.info((*at)->callee).epilogue)
-    return nullptr;
-  const ir::Block* const body = (*at)->callee->body;
-  constexpr std::size_t result = ir::epilogue_result;
-  for (auto op = std::ranges::find(ops, &product) + 1; op != at; ++op) {
-    for (std::size_t i = 0; i < (*op)->operands.size(); ++i) {
-      const Value* const v = (*op)->operands[i];
-      const bool read = !(*op)->is(ir::Opcode::forget_) && !ir::only_shape(**op, i) && v->type.is_tensor();
-      if (read && storage_root(v) == storage_root(product.result())) return nullptr;
-    }
-    for (const Value* v : (*op)->results)
-      if (!(*op)->is(ir::Opcode::constant_) && std::ranges::count((*at)->operands, v) > 0) return nullptr;
-  }
-  const bool works_there = storage_root(body->ops.back()->operands[0]) == body->params[result];
-  return works_there && (*at)->operands[result] == product.result() && !unit_.escapes().from((*at)->callee)
-             ? *at
-             : nullptr;
-}
-
-/// The call as the routine takes it; 0 where there is none. The product's result is bound by now.
-std::string StatementPrinter::epilogue(const Op& product) {
-  const Op* const call = epilogue_of(product);
-  unit_.prelude().need("epilogue");
-  if (!call) return "0";
-  const ir::Function* const callee = call->callee;
-  const FunctionInfo& to = unit_.info(callee);
-  callees_.push_back(callee);
-  const std::string share = names_.unique(to.name + "_share"), name = names_.unique("epilogue");
-  line(unit_.share_type(callee) + " " + share + ";");
-  for (std::size_t i = ir::epilogue_result; i < call->operands.size(); ++i) {
-    check_fits(call->operands[i], callee->body->params[i]->type, "argument", *call);
-    line(share + ".a" + std::to_string(i) + " = " + argument(call->operands[i]) + ";");
-  }
-  line("const lt_epilogue " + name + " = {" + to.runner + ", &" + share + ", " + atom(product.result()) +
-       ".data, " + text(call->operands[ir::epilogue_rows]) + ", " +
-       text(call->operands[ir::epilogue_columns]) + "};");
-  bind_same(call->result(), product.result());
-  joined_.insert(call);
-  return "&" + name;
-}
-
 std::string StatementPrinter::team_runner_signature() const {
-  return unit_.target().internal() + (info_.epilogue ? "__attribute__((unused)) " : "") + "void " +
-         info_.runner + "(lt_workspace* ws, void* data" +
-         (info_.epilogue ? ", int64_t row, int64_t last_row, int64_t column, int64_t last_column)" : ")");
+  return unit_.target().internal() + "void " + info_.runner + "(lt_workspace* ws, void* data)";
 }
 
 std::string StatementPrinter::team_runner() {
@@ -161,11 +103,6 @@ std::string StatementPrinter::team_runner() {
   runner.end = "}";
   const auto line = [&](const std::string& text) { runner.body.push_back(text); };
   line(share + "* share = (" + share + "*)data;");
-  if (info_.epilogue) {
-    int i = 0;
-    for (const char* bound : {"row", "last_row", "column", "last_column"})
-      line("share->a" + std::to_string(i++) + " = " + bound + ";");
-  }
   if (!info_.workspace) line("(void)ws;");
   if (info_.workspace && unit_.module().tapes() > 0) {
     unit_.prelude().need("require_tapes");

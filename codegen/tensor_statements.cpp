@@ -552,7 +552,7 @@ bool StatementPrinter::adds_to_zeros(const Op& product) const {
 void StatementPrinter::matrix_product(const Op& op) {
   const ir::Notation n = *ir::concrete_notation(op);
   const auto p = passes::matrix_product(n);
-  if (!p || shares_out() || epilogue_of(op)) return contraction(op, n);
+  if (!p || shares_out()) return contraction(op, n);
   const auto steps = [&](std::size_t operand, char second) {
     const Value* t = op.operands[operand];
     const bool turned = n.operands[operand].at[0].is(second);

@@ -61,7 +61,6 @@ Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& 
     infos_[f].exported = f == module.entry;
     ir::walk(f->body, [&](const Op* op) {
       if (ir::team_size(*op) > 0 && target.has_threads()) infos_[op->callee].forked = true;
-      if (ir::is_epilogue(*op) && target.has_threads()) infos_[op->callee].epilogue = true;
       if (!op->is(Opcode::closure_)) return;
       FunctionInfo& info = infos_[op->callee];
       info.closure = true;
@@ -76,7 +75,7 @@ Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& 
     const bool several = f->result_types.size() > 1;
     info.by_pointer = several && (!target.is_cpp() || info.exported);
     if (several && !info.by_pointer) info.results = names_.unique_function(info.name + "_results");
-    if (info.forked || info.epilogue) info.runner = names_.unique_function(info.name + "_run");
+    if (info.forked) info.runner = names_.unique_function(info.name + "_run");
     info.in_frame = info.closure ? in_frame(*info.continuation)
                                  : !info.public_types && f->body->params.size() + f->result_types.size() >
                                                              target.most_arguments();
@@ -152,7 +151,7 @@ Unit::Printed Unit::printed(const ir::Function* f) {
 std::string Unit::forward_declaration(const ir::Function& f) {
   StatementPrinter printer(*this, f);
   std::string text = wrapped(printer.signature() + ";") + "\n";
-  if (!infos_.at(&f).runner.empty()) text += wrapped(printer.team_runner_signature() + ";") + "\n";
+  if (infos_.at(&f).forked) text += wrapped(printer.team_runner_signature() + ";") + "\n";
   return text;
 }
 
@@ -173,7 +172,7 @@ Unit::Functions Unit::functions() {
     if (options_.comments && !options_.standalone && f->loc.known())
       text += "// " + ir::c_line_comment(f->loc.str()) + "\n";
     text += definition + (options_.line_directives ? std::string(own_lines) : "");
-    if (!infos_.at(f).runner.empty()) text += StatementPrinter(*this, *f).team_runner();
+    if (infos_.at(f).forked) text += StatementPrinter(*this, *f).team_runner();
     text += "\n";
   }
   return {forward, text, device, kernels};

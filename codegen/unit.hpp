@@ -32,7 +32,6 @@ struct FunctionInfo {
   std::optional<ir::Type> continuation;  ///< that the closure is
   bool exported = false;                 ///< seen from outside
   bool forked = false;                   ///< threads call it: `runner` is below it
-  bool epilogue = false;                 ///< routines of products call it: `runner` is below it
   bool recursive = false;                ///< may call itself
   std::string runner;
   std::string results;  ///< the structure of several results, in C++

@@ -509,14 +509,14 @@ class Parser {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     const bool call = op.is(Opcode::call_);
     const std::string_view word = token_.kind == TokenKind::word ? token_.text : "";
-    if (call ? word != "checkpoint" && word != "fork" && word != "epilogue" : word != "memory" && word != "checkpoints")
-      fail(call ? "'checkpoint', 'fork' or 'epilogue'" : "'memory' or 'checkpoints'");
+    if (call ? word != "checkpoint" && word != "fork" : word != "memory" && word != "checkpoints")
+      fail(call ? "'checkpoint' or 'fork'" : "'memory' or 'checkpoints'");
     advance();
     if (word == "fork") {
       const std::int64_t calls = integer("a number of calls", 2, largest_team);
       lead_team(op, calls, integer("a number of threads, at most one for each call", 2, calls));
     } else if (call) {
-      op.integer = word == "epilogue" ? epilogue : checkpointed;
+      op.integer = checkpointed;
     } else if (word == "memory") {
       op.integer = integer("a number of bytes", 2, most);
     } else {

@@ -73,7 +73,7 @@ std::string attribute_text(const Op& op) {
     case Attribute::runs:
       if (team_size(op) > 0)
         return "fork " + std::to_string(team_size(op)) + " " + std::to_string(team_threads(op));
-      return is_checkpointed(op) ? "checkpoint" : is_epilogue(op) ? "epilogue" : "";
+      return is_checkpointed(op) ? "checkpoint" : "";
     case Attribute::memory: {
       const LoopMemory memory = LoopMemory::of(op);
       if (!memory.bounded()) return "";

@@ -32,16 +32,6 @@ inline void lead_team(Op& call, std::int64_t size, std::int64_t threads) {
   call.integer = -(size * (largest_team + 1) + threads);
 }
 
-/// As a call's attribute, `call[epilogue]`: the routine that makes the product before it may make the call in its place, for one
-/// box of the product's result after the other (compiler/passes/array/epilogues.hpp).
-inline constexpr std::int64_t epilogue = -1;
-/// Its arguments: the box, first and last of rows and of columns, then the product's result, then others.
-inline constexpr std::size_t epilogue_rows = 1, epilogue_columns = 3, epilogue_result = 4;
-inline bool is_epilogue(const Op& op) { return op.is(Opcode::call_) && op.integer == epilogue; }
-/// True where the callee may run again with the operand: it reads it and never owns it, so that it stays as it is until the call
-/// ends.
-inline bool lends(const Op& op, std::size_t operand) { return is_epilogue(op) && operand != epilogue_result; }
-
 /// True where the calls of the team do follow each other.
 bool team_stands(const Op& first);
 

@@ -272,7 +272,7 @@ class Verifier {
       case Attribute::bounds:
         return n == 0 || n == inside;
       case Attribute::runs:
-        if (n >= epilogue) return n == epilogue || n == 0 || n == checkpointed;
+        if (n >= 0) return n == 0 || n == checkpointed;
         return team_size(op) >= 2 && team_size(op) <= largest_team && team_threads(op) >= 2 &&
                team_threads(op) <= team_size(op);
       case Attribute::memory:

@@ -44,39 +44,6 @@ const std::vector<PreludePart>& contraction_parts() {
 #define LT_PLAIN_LOOP
 #endif
 )c"},
-      {"epilogue",
-       types,
-       {"workspace", "integers"},
-       R"c(/* What is done with a product's result, box by box: with rows from `row` to below `last_row`, of each the numbers from `column`
-   to below `last_column`. */
-typedef struct lt_epilogue {
-  void (*run)(lt_workspace* ws, void* share, int64_t row, int64_t last_row, int64_t column, int64_t last_column);
-  void* share;
-  const void* result;
-  int64_t rows, columns;
-} lt_epilogue;
-)c"},
-      {"K:epilogue",
-       functions,
-       {"epilogue"},
-       R"c(/* So many pieces of a result, each of n numbers, are done: pieces begin `step` numbers from each other. */
-#define LT_DONE_$K (131072 / (int)sizeof($T)) /* numbers of a product that a cache holds */
-static void lt_done_$K(lt_workspace* ws, const lt_epilogue* e, const $T* at, int64_t pieces, int64_t step, int64_t n) {
-  if (!e || n <= 0) return;
-  const int64_t columns = e->columns, start = at - (const $T*)e->result;
-  if (step == columns && start % columns + n <= columns) {
-    e->run(ws, e->share, start / columns, start / columns + pieces, start % columns, start % columns + n);
-    return;
-  }
-  for (int64_t p = 0; p < pieces; ++p)
-    for (int64_t from = start + p * step, end = from + n; from < end;) {
-      const int64_t row = from / columns, column = from % columns, whole = column == 0 ? (end - from) / columns : 0;
-      const int64_t some = whole ? columns : columns - column < end - from ? columns - column : end - from;
-      e->run(ws, e->share, row, row + (whole ? whole : 1), column, column + some);
-      from += whole ? whole * columns : some;
-    }
-}
-)c"},
       {"K:gemm_tile",
        functions,
        {"gemm_sizes", "integers"},
@@ -239,7 +206,7 @@ LT_GEMM_APART static void lt_gemm_row_$K(int fresh, $T* to, const $T* tile, int6
 )c"},
       {"K:gemm",
        functions,
-       {"allocate", "mark", "K:gemm_tile", "K:pack", "K:epilogue", "integers"},
+       {"allocate", "mark", "K:gemm_tile", "K:pack", "integers"},
        R"c(/* Some rows and vectors of columns of c += scale a b, or, where `fresh`, c = scale a b, where the rows of b and c lie in one
    piece. */
 #ifdef __TINYC__
@@ -373,16 +340,15 @@ static void lt_gemm_dots_$K(int fresh, int64_t m, int64_t n, int64_t k, $T scale
 #endif
 
 /* c += scale a b, or, where `fresh`, c = scale a b, of m by k and k by n, a and b with the steps of their rows and columns in
-   memory; a row of c lies in one piece. `ready`: the panels of b, where they are packed. `e`: what is done with c, or null. */
+   memory; a row of c lies in one piece. `ready`: the panels of b, where they are packed. */
 static void lt_gemm_ready_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row,
                              int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row,
-                             const $T* ready, const lt_epilogue* e) {
+                             const $T* ready) {
   const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = LT_GEMM_DEPTH, most_m = 16 * rows, most_n = 64 * columns;
   if (m <= 0 || n <= 0 || k < 0) return;
 #ifndef __TINYC__
   if (m <= 4 && a_column == 1 && b_row == 1 && !ready) {
     lt_gemm_dots_$K(fresh, m, n, k, scale, a, a_row, b, b_column, c, c_row);
-    lt_done_$K(ws, e, c, m, c_row, n);
     return;
   }
 #endif
@@ -407,7 +373,6 @@ static void lt_gemm_ready_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, 
 #else
     lt_gemm_in_place_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, b, b_row, c, c_row);
 #endif
-    lt_done_$K(ws, e, c, m, c_row, n);
     lt_leave(ws, mark);
     return;
   }
@@ -430,9 +395,9 @@ static void lt_gemm_ready_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, 
         if (!a_kept)
           lt_gemm_pack_$K(a_panels + whole * depth, a + (i + whole) * a_row + l * a_column, high - whole, a_row, depth, a_column,
                           few);
-        for (int64_t q = 0, across, done = 0; q < wide; q += across) {
+        for (int64_t q = 0, across; q < wide; q += across) {
           across = lt_gemm_across_$K(wide - q);
-          const int64_t some_columns = across < wide - q ? across : wide - q, end = q + some_columns;
+          const int64_t some_columns = across < wide - q ? across : wide - q;
           for (int64_t p = 0, next; p < high; p = next) {
             next = p + (p < whole ? rows : few);
             $T* const first = c + (i + p) * c_row + j + q;
@@ -449,10 +414,6 @@ static void lt_gemm_ready_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, 
             for (int64_t r = 0; !at_once && r < some_rows; ++r)
               lt_gemm_row_$K(begins, first + r * c_row, tile + r * columns, some_columns, scale);
           }
-          if (l + most_k >= k && (end == wide || high * (end - done) >= LT_DONE_$K)) {
-            lt_done_$K(ws, e, c + i * c_row + j + done, high, c_row, end - done);
-            done = end;
-          }
         }
       }
     }
@@ -461,7 +422,7 @@ static void lt_gemm_ready_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, 
 }
 static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row,
                        int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row) {
-  lt_gemm_ready_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, b, b_row, b_column, c, c_row, 0, 0);
+  lt_gemm_ready_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, b, b_row, b_column, c, c_row, 0);
 }
 )c",
        true},
@@ -520,7 +481,7 @@ static void lt_gemm_packing_once_$K(lt_workspace* ws, int fresh, int64_t m, int6
     return;
   }
 #endif
-  lt_gemm_ready_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, b, b_row, b_column, c, c_row, panels, 0);
+  lt_gemm_ready_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, b, b_row, b_column, c, c_row, panels);
 }
 )c",
        true},
@@ -563,7 +524,7 @@ static int64_t lt_step(const int64_t* at, int64_t n) { return n > 1 ? at[1] - at
       // 2018.
       {"K:contract",
        functions,
-       {"contraction", "allocate", "mark", "K:gemm_tile", "K:panel", "K:gemm", "K:epilogue", "integers"},
+       {"contraction", "allocate", "mark", "K:gemm_tile", "K:panel", "K:gemm", "integers"},
        R"c(/* r[batch, rows, columns] += the sum over `sums` of x[batch, rows, sums] y[batch, sums, columns], or, where `fresh`, = it.
    Each of the four is a group of indices, of so many; an index has a size, and a step in each tensor. */
 typedef struct lt_contraction_$K {
@@ -572,7 +533,6 @@ typedef struct lt_contraction_$K {
   $T* r;
   int fresh, rank[4];
   int64_t size[26], x_step[26], y_step[26], r_step[26];
-  const lt_epilogue* epilogue; /* or null */
 } lt_contraction_$K;
 
 /* A row of a panel, one by one. */
@@ -659,19 +619,7 @@ LT_GEMM_APART static void lt_contract_row_$K(int fresh, $T* to, const int64_t* a
 #endif
 }
 
-/* Rows of a result are done, of each the columns at these places. */
-static void lt_contract_done_$K(lt_workspace* ws, const lt_epilogue* e, const $T* r, const int64_t* row, int64_t rows,
-                                const int64_t* column, int64_t columns) {
-  if (!e) return;
-  const int64_t pieces = lt_even(row, rows) ? rows : 1;
-  for (int64_t i = 0; i < rows; i += pieces)
-    for (int64_t j = 0, end; j < columns; j = end) {
-      for (end = j + 1; end < columns && column[end] - column[end - 1] == 1;) ++end;
-      lt_done_$K(ws, e, r + row[i] + column[j], pieces, lt_step(row + i, pieces), end - j);
-    }
-}
-
-static void lt_contract_block_$K(lt_workspace* ws, const lt_epilogue* e, int fresh, int64_t m, int64_t n, int64_t k, const $T* x, const int64_t* x_row,
+static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, const $T* x, const int64_t* x_row,
                                  const int64_t* x_sum, const $T* y, const int64_t* y_column, const int64_t* y_sum, $T* r,
                                  const int64_t* r_row, const int64_t* r_column) {
   const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = LT_GEMM_DEPTH, most_m = 16 * rows, most_n = 64 * columns;
@@ -680,8 +628,8 @@ static void lt_contract_block_$K(lt_workspace* ws, const lt_epilogue* e, int fre
   if (even && n / (1 + lt_leaps(y_column, n) + lt_leaps(r_column, n)) >= 192) {
     for (int64_t j = 0, next; j < n; j = next) {
       for (next = j + 1; next < n && y_column[next] - y_column[next - 1] == 1 && r_column[next] - r_column[next - 1] == 1;) ++next;
-      lt_gemm_ready_$K(ws, fresh, m, next - j, k, 1, x, lt_step(x_row, m), lt_step(x_sum, k), y + y_column[j], lt_step(y_sum, k), 1,
-                       r + r_column[j], lt_step(r_row, m), 0, e);
+      lt_gemm_$K(ws, fresh, m, next - j, k, 1, x, lt_step(x_row, m), lt_step(x_sum, k), y + y_column[j], lt_step(y_sum, k), 1,
+                 r + r_column[j], lt_step(r_row, m));
     }
     return;
   }
@@ -694,7 +642,6 @@ static void lt_contract_block_$K(lt_workspace* ws, const lt_epilogue* e, int fre
         LT_PLAIN_LOOP
         for (int64_t j = 0; j < n; ++j)
           r[r_row[i] + r_column[j]] += x[x_row[i] + x_sum[l]] * y[y_sum[l] + y_column[j]];
-    lt_contract_done_$K(ws, e, r, r_row, m, r_column, n);
     return;
   }
   const int64_t deepest = most_k < k ? most_k : k, widest = (most_n < n ? most_n : n) + columns;
@@ -730,10 +677,10 @@ static void lt_contract_block_$K(lt_workspace* ws, const lt_epilogue* e, int fre
           if (there && p < whole) continue;
           lt_contract_pack_$K(x_panels + p * depth, x, x_row + i + p, (next < high ? next : high) - p, x_sum + l, depth, next - p);
         }
-        for (int64_t q = 0, across, done = 0; q < wide; q += across) {
+        for (int64_t q = 0, across; q < wide; q += across) {
           across = lt_gemm_across_$K(wide - q);
           const int64_t* const to_column = r_column + j + q;
-          const int64_t some_columns = across < wide - q ? across : wide - q, end = q + some_columns;
+          const int64_t some_columns = across < wide - q ? across : wide - q;
           const int in_a_row = lt_leaps(to_column, some_columns) == 0;
           const int at_once = in_a_row && some_columns == across, begins = fresh && l == 0;
           for (int64_t p = 0, next; p < high; p = next) {
@@ -751,10 +698,6 @@ static void lt_contract_block_$K(lt_workspace* ws, const lt_epilogue* e, int fre
               if (in_a_row) lt_gemm_row_$K(begins, at + to_column[0], tile + a * columns, some_columns, 1);
               else lt_contract_row_$K(begins, at, to_column, some_columns, tile + a * columns);
             }
-          }
-          if (l + most_k >= k && (end == wide || high * (end - done) >= LT_DONE_$K)) {
-            lt_contract_done_$K(ws, e, r, r_row + i, high, r_column + j + done, end - done);
-            done = end;
           }
         }
       }
@@ -808,11 +751,11 @@ static void lt_contract_$K(lt_workspace* ws, const lt_contraction_$K* given) {
       const int turned = r_columns != 1 || (r_rows == 1 && count[1] > count[2]);
       for (int64_t b = 0; b < count[0]; ++b)
         if (turned)
-          lt_gemm_ready_$K(ws, c->fresh, count[2], count[1], count[3], 1, c->y + y_batch[b], y_columns, y_sums, c->x + x_batch[b],
-                           x_sums, x_rows, c->r + r_batch[b], r_columns, 0, c->epilogue);
+          lt_gemm_$K(ws, c->fresh, count[2], count[1], count[3], 1, c->y + y_batch[b], y_columns, y_sums, c->x + x_batch[b], x_sums,
+                     x_rows, c->r + r_batch[b], r_columns);
         else
-          lt_gemm_ready_$K(ws, c->fresh, count[1], count[2], count[3], 1, c->x + x_batch[b], x_rows, x_sums, c->y + y_batch[b], y_sums,
-                           y_columns, c->r + r_batch[b], r_rows, 0, c->epilogue);
+          lt_gemm_$K(ws, c->fresh, count[1], count[2], count[3], 1, c->x + x_batch[b], x_rows, x_sums, c->y + y_batch[b], y_sums,
+                     y_columns, c->r + r_batch[b], r_rows);
       lt_leave(ws, mark);
       return;
     }
@@ -831,10 +774,10 @@ static void lt_contract_$K(lt_workspace* ws, const lt_contraction_$K* given) {
     const $T* const x = c->x + x_batch[b];
     const $T* const y = c->y + y_batch[b];
     if (turned)
-      lt_contract_block_$K(ws, c->epilogue, c->fresh, count[2], count[1], count[3], y, y_column, y_sum, x, x_row, x_sum, c->r + r_batch[b], r_column,
+      lt_contract_block_$K(ws, c->fresh, count[2], count[1], count[3], y, y_column, y_sum, x, x_row, x_sum, c->r + r_batch[b], r_column,
                            r_row);
     else
-      lt_contract_block_$K(ws, c->epilogue, c->fresh, count[1], count[2], count[3], x, x_row, x_sum, y, y_column, y_sum, c->r + r_batch[b], r_row,
+      lt_contract_block_$K(ws, c->fresh, count[1], count[2], count[3], x, x_row, x_sum, y, y_column, y_sum, c->r + r_batch[b], r_row,
                            r_column);
   }
   lt_leave(ws, mark);

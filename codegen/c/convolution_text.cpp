@@ -13,7 +13,7 @@ const std::vector<PreludePart>& convolution_parts() {
       // 2016. A tile of 2 by 2 results takes 16 products where the sum takes 36.
       {"K:convolve",
        functions,
-       {"K:contract", "K:epilogue", "kept", "allocate", "mark", "K:gemm_tile", "K:panel", "K:gemm", "integers"},
+       {"K:contract", "kept", "allocate", "mark", "K:gemm_tile", "K:panel", "K:gemm", "integers"},
        R"c(#ifndef __TINYC__
 /* A convolution of pictures of `height` by `width` results with filters of 3 by 3. The strides of pictures: by
    input channel, row and column; of filters: by output channel, input channel, row and column; of results: by output channel, row
@@ -108,7 +108,7 @@ LT_GEMM_APART static void lt_winograd_results_$K($T* upper, $T* lower, const $T*
 }
 
 /* One picture, of filters that are ready, some tiles at a time: as many as fit into a cache. */
-static void lt_winograd_picture_$K(lt_workspace* ws, const lt_epilogue* e, int fresh, const lt_convolution_$K* c, const $T* x, const $T* filters, $T* r) {
+static void lt_winograd_picture_$K(lt_workspace* ws, int fresh, const lt_convolution_$K* c, const $T* x, const $T* filters, $T* r) {
   const int64_t rows = LT_GEMM_ROWS, wide = (c->width + 1) / 2, all = (c->height + 1) / 2 * wide;
   const int64_t inputs = c->inputs, filled = lt_gemm_filled_rows_$K(c->outputs), whole = c->outputs - c->outputs % rows;
   const int64_t columns = LT_GEMM_COLUMNS_$K, narrow = LT_GEMM_NARROW_$K >= 8 ? LT_GEMM_NARROW_$K : columns;
@@ -171,9 +171,6 @@ static void lt_winograd_picture_$K(lt_workspace* ws, const lt_epilogue* e, int f
           }
         }
       }
-      /* Rows of tiles that end here are done. */
-      const int64_t done = next == all ? c->height : 2 * (next / wide), some = high < c->outputs - o ? high : c->outputs - o;
-      lt_done_$K(ws, e, r + o * c->r_channel + 2 * first_row * c->r_row, some, c->r_channel, (done - 2 * first_row) * c->width);
     }
   }
   lt_leave(ws, mark);
@@ -222,8 +219,6 @@ static void lt_convolve_$K(lt_workspace* ws, const lt_contraction_$K* given) {
     const int64_t* const x_batch = lt_offsets(ws, given->rank[0], given->size, given->x_step);
     const int64_t* const y_batch = lt_offsets(ws, given->rank[0], given->size, given->y_step);
     const int64_t* const r_batch = lt_offsets(ws, given->rank[0], given->size, given->r_step);
-    const lt_epilogue* const e = given->epilogue;
-    const int in_rows = c.r_column == 1 && c.r_row == c.width; /* of the result */
     int64_t batch = 1, b = 0;
     for (int d = 0; d < given->rank[0]; ++d) batch *= given->size[d];
     for (; b < batch; ++b) {
@@ -238,11 +233,10 @@ static void lt_convolve_$K(lt_workspace* ws, const lt_contraction_$K* given) {
       if (!filters) filters = ($T*)lt_allocate(ws, bytes);
       if (!made) lt_winograd_filters_$K(filters, &c, y);
       for (int64_t n = 0; n < pictures; ++n)
-        lt_winograd_picture_$K(ws, in_rows ? e : 0, given->fresh, &c, given->x + x_batch[b] + (other < 0 ? 0 : n * given->x_step[other]), filters,
+        lt_winograd_picture_$K(ws, given->fresh, &c, given->x + x_batch[b] + (other < 0 ? 0 : n * given->x_step[other]), filters,
                                given->r + r_batch[b] + (other < 0 ? 0 : n * given->r_step[other]));
     }
     lt_leave(ws, mark);
-    if (b == batch && e && !in_rows) e->run(ws, e->share, 0, e->rows, 0, e->columns);
     if (b == batch) return;
   }
 #endif

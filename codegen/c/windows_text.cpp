@@ -13,7 +13,7 @@ const std::vector<PreludePart>& windows_parts() {
       // each place of the window is a shift of numbers that follow one another.
       {"K:windows",
        functions,
-       {"allocate", "mark", "K:gemm_tile", "K:panel", "K:epilogue", "integers"},
+       {"allocate", "mark", "K:gemm_tile", "K:panel", "integers"},
        R"c(/* r[n,c,i,j] += the sum over p and q of x[n,c,step i + gap p - before,...] y[c,p,q], or, where `fresh`, = it; what
    lies outside of x is zero. Rows of pictures and of windows lie in one piece. */
 typedef struct lt_window_sum_$K {
@@ -25,14 +25,13 @@ typedef struct lt_window_sum_$K {
   struct {
     int64_t of_x, of_r, of_y, step, gap, before;
   } rows, columns;
-  const lt_epilogue* epilogue; /* or null */
 } lt_window_sum_$K;
 
 #ifdef __TINYC__
 static void lt_windows_$K(lt_workspace* ws, const lt_window_sum_$K* w) {
-  const int64_t results = w->rows.of_r * w->columns.of_r;
+  (void)ws;
   for (int64_t n = 0; n < w->pictures; ++n)
-    for (int64_t c = 0; c < w->channels; ++c) {
+    for (int64_t c = 0; c < w->channels; ++c)
       for (int64_t i = 0; i < w->rows.of_r; ++i)
         for (int64_t j = 0; j < w->columns.of_r; ++j) {
           const $T* const x = w->x + n * w->x_picture + c * w->x_channel;
@@ -48,8 +47,6 @@ static void lt_windows_$K(lt_workspace* ws, const lt_window_sum_$K* w) {
             }
           *r = (w->fresh ? 0 : *r) + sum;
         }
-      if (results > 0) lt_done_$K(ws, w->epilogue, w->r + n * w->r_picture + c * w->r_channel, 1, 0, results);
-    }
 }
 #else
 /* Some vectors of the result: the window's numbers times what lies at their shifts. */
@@ -133,14 +130,12 @@ static void lt_windows_$K(lt_workspace* ws, const lt_window_sum_$K* w) {
       lt_windows_rows_$K(padded, to, from_rows, w->x + n * w->x_picture + c * w->x_channel, w->columns.of_x, across, first, count, at);
       if (direct) {
         for (int64_t i = 0; i < high; ++i) lt_windows_of_$K(places, wide, r + i * wide, padded + i * row, y, shift);
-        lt_done_$K(ws, w->epilogue, r, 1, 0, high * wide);
         continue;
       }
       lt_windows_of_$K(places, flat, line, padded, y, shift);
       for (int64_t i = 0; i < high; ++i)
         if (w->fresh) lt_copy_$K(r + i * wide, line + i * row, wide);
         else lt_gemm_row_$K(0, r + i * wide, line + i * row, wide, 1);
-      lt_done_$K(ws, w->epilogue, r, 1, 0, high * wide);
     }
   lt_leave(ws, mark);
 }

@@ -9,7 +9,6 @@
 #include "lantern/compiler/passes/array/dead_fills.hpp"
 #include "lantern/compiler/passes/array/dead_stores.hpp"
 #include "lantern/compiler/passes/array/deforestation.hpp"
-#include "lantern/compiler/passes/array/epilogues.hpp"
 #include "lantern/compiler/passes/array/full_unrolling.hpp"
 #include "lantern/compiler/passes/array/if_conversion.hpp"
 #include "lantern/compiler/passes/array/index_set_splitting.hpp"
@@ -112,11 +111,6 @@ constexpr std::array all_passes{
            if (lower(m, {.packed = packed(options), .keep_sums = true, .merge = !options.device,
                         .windows = windows(options), .reassociate = options.reassociate}))
              simplify(m);
-         }},
-    // while what is done with a product is a nest of its own: loops below join others. Not where threads share out products
-    Pass{"epilogues", "loops over a product's result become part of the product",
-         [](ir::Module& m, const PipelineOptions& options) {
-           if (packed(options) && options.threads <= 1 && !options.device && !options.check_values) fuse_epilogues(m);
          }},
     // before all that asks what is in an iteration: the iterations of an inner loop that is none
     Pass{"full_unrolling", "inner loops of a few iterations are written out", plain<full_unrolling>},

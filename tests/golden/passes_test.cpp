@@ -654,7 +654,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
   };
   const std::string start = "canonical_loops fixed_arrays scalar_replacement contify unwind simplify tape_narrowing ";
   const std::string loops =
-      "lower epilogues full_unrolling dead_stores raise reads_first loop_interchange register_promotion loop_fusion "
+      "lower full_unrolling dead_stores raise reads_first loop_interchange register_promotion loop_fusion "
       "array_contraction "
       "retiming invariant_tables if_conversion store_forwarding index_set_splitting scatter_to_gather join_sums "
       "deforestation dead_fills ";
@@ -678,7 +678,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
   CHECK(run({.vector_lanes = 4}) == start + loops + "in_place_stencils " + integers + "vectorise " + panels + memory);
   CHECK_THROWS_WITH(run({.disabled = {"simplfy"}}),
                     "expected the name of a pass (canonical_loops, fixed_arrays, scalar_replacement, contify, unwind, "
-                    "simplify, tape_narrowing, lower, epilogues, full_unrolling, dead_stores, raise, reads_first, loop_interchange, "
+                    "simplify, tape_narrowing, lower, full_unrolling, dead_stores, raise, reads_first, loop_interchange, "
                     "register_promotion, loop_fusion, array_contraction, retiming, invariant_tables, "
                     "if_conversion, store_forwarding, index_set_splitting, scatter_to_gather, join_sums, deforestation, "
                     "dead_fills, in_place_stencils, invariant_integers, loop_reversal, parallel, threads, vectorise, sparse_adjoints, "

@@ -21,7 +21,7 @@ PARTS = {
     "Several processes": ["compiler/distributed", "runtime/distributed"],
     "lanternc": ["tools/lanternc"],
 }
-CALL = re.compile(r"\b(?:throw\s+(?:lantern::)?(?:core::)?(?:Error|PlacedError)|(?:\w+::)*(?:fail|fail_at|raise_at|refuse(?!_trees)\w*|require|raise(?:_unless)?|complain\w*|complaints\.push_back|obstacle|stuck|deprecated|nodiscard|told)"
+CALL = re.compile(r"\b(?:throw\s+(?:lantern::)?(?:core::)?(?:Error|PlacedError)|(?:\w+::)*(?:fail|fail_at|raise_at|refuse(?!_trees)\w*|require|raise|complain\w*|complaints\.push_back|obstacle|stuck|deprecated|nodiscard|told)"
                   r"|static_assert|lt_fail|LANTERN_TOLD|throw\s+Unknown)\s*\(|\bdraft\s*<<|\bTold<(?=#name|\")")
 STATEMENT = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"|[^;"])*')
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')

@@ -4,7 +4,6 @@
 
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
-#include "lantern/ir/team.hpp"
 
 namespace lantern::passes {
 
@@ -114,7 +113,7 @@ bool inline_calls(ir::Module& module) {
     return it->second;
   };
   for (const auto& [f, to] : references.to) {
-    if (to.count != 1 || f == module.entry || !to.op->is(Opcode::call_) || ir::is_epilogue(*to.op)) continue;
+    if (to.count != 1 || f == module.entry || !to.op->is(Opcode::call_)) continue;
     if (!known_direct(f) || !known_direct(to.from) || !types_allow(*to.op)) continue;
     calls.insert(to.op);
     moved.insert(f);

@@ -5,7 +5,7 @@
 // it was freshly made, or the only value that held the memory before was *consumed* in handing it on (to a
 // branch result, the next iteration of a loop, a parameter, a caller). A use consumes a root when no use of it
 // comes later on any path through the use, in no later iteration, and none before gave its memory another holder
-// (a tape, a construct, a callee that keeps it), and where the callee does not run again with it. Uniqueness and consumption depend on each other: all is
+// (a tape, a construct, a callee that keeps it). Uniqueness and consumption depend on each other: all is
 // assumed unique until refuted.
 //
 // A function in continuation-passing style may run what follows a continuation's call or creation several times. There a
@@ -22,7 +22,6 @@
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/prototype.hpp"
 #include "lantern/ir/shape.hpp"
-#include "lantern/ir/team.hpp"
 
 namespace lantern::passes {
 
@@ -269,7 +268,7 @@ class Ownership {
   /// True where the operand is a tensor of our own that nothing sees after, or beside, this use.
   bool consumes(const Op* op, std::size_t operand) const {
     const Value* r = root(op->operands[operand]);
-    if (!unique(r) || ir::lends(*op, operand)) return false;
+    if (!unique(r)) return false;
     const std::size_t position = positions_.at(op);
     if (transfers_between(r, position)) return false;
     const auto found = uses_.find(r);
@@ -351,9 +350,8 @@ class Ownership {
     while (op->parent != r->block) op = op->parent->parent;
     const std::vector<Op*>& ops = r->block->ops;
     const bool last = ops.size() < 2 || op == ops.back() || op == ops[ops.size() - 2];
-    const bool tail_call = op->is(Opcode::call_) && !ir::is_epilogue(*op);
-    const bool at_the_end = tail_call || op->is(Opcode::yield_) || op->is(Opcode::branch_);
-    return last && at_the_end ? nullptr : op;
+    return last && (op->is(Opcode::yield_) || op->is(Opcode::call_) || op->is(Opcode::branch_)) ? nullptr
+                                                                                                : op;
   }
 
   /// The use gives the memory to another holder.

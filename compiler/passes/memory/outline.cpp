@@ -67,8 +67,7 @@ class Outline {
     for (Op* op : ops) {
       in_team = std::max(in_team - 1, ir::team_size(*op));
       // Memory is given back where it was last used: elsewhere is not known whether there is any.
-      const bool with_the_one_before = op->is(Opcode::forget_) || ir::is_epilogue(*op);
-      if (sum >= piece && (in_team <= 0 || ir::team_size(*op) > 0) && (pieces.empty() || !with_the_one_before)) {
+      if (sum >= piece && (in_team <= 0 || ir::team_size(*op) > 0) && !op->is(Opcode::forget_)) {
         pieces.emplace_back();
         sum = 0;
       }
