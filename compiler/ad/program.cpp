@@ -162,6 +162,20 @@ Datums run_eagerly(const Program& program, const Datums& arguments) {
   return program.run(arguments);
 }
 
+OwnedProgram::OwnedProgram(std::string name, const void* function, void (*deleted)(const void*),
+                           Datums (*run)(const void*, const Datums&))
+    : name_(std::move(name)), function_(function, deleted), run_(run) {}
+OwnedProgram::OwnedProgram(const OwnedProgram&) = default;
+OwnedProgram& OwnedProgram::operator=(const OwnedProgram&) = default;
+OwnedProgram::~OwnedProgram() = default;
+
+Datums run_eagerly(const OwnedProgram& program, Check check, const Datums& arguments) {
+  const detail::CheckScope scope(check);
+  if (check != Check::none)
+    for (std::size_t i = 0; i < arguments.size(); ++i) detail::check_argument(i, arguments[i]);
+  return run_eagerly({program.name(), std::cref(program)}, arguments);
+}
+
 Datums row_by_row(const Datum& n, const Datums& empty, ir::FunctionRef<Datums(const Datums& s)> row,
                   const Location& loc) {
   const auto op = [&loc](Opcode code, const Datums& operands) { return perform({code, 0, loc}, operands); };

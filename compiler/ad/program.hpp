@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lantern/compiler/staging/check.hpp"
 #include "lantern/compiler/staging/mode.hpp"
 #include "lantern/compiler/staging/operation.hpp"
 #include "lantern/ir/function_ref.hpp"
@@ -109,5 +111,25 @@ std::vector<ir::Type> types_of(const Datums& data);
 
 /// Runs a program at once, also while something is being staged.
 Datums run_eagerly(const Program& program, const Datums& arguments);
+
+/// A program over flattened data that owns its function. The function's type is gone: what compiles and runs programs is
+/// compiled once for all.
+class OwnedProgram {
+ public:
+  OwnedProgram(std::string name, const void* function, void (*deleted)(const void*),
+               Datums (*run)(const void* function, const Datums&));
+  OwnedProgram(const OwnedProgram&);
+  OwnedProgram& operator=(const OwnedProgram&);
+  ~OwnedProgram();
+  const std::string& name() const { return name_; }
+  Datums operator()(const Datums& data) const { return run_(function_.get(), data); }
+
+ private:
+  std::string name_;
+  std::shared_ptr<const void> function_;
+  Datums (*run_)(const void*, const Datums&);
+};
+/// Runs the program at once, watched as `check` says.
+Datums run_eagerly(const OwnedProgram& program, Check check, const Datums& arguments);
 
 }  // namespace lantern::core::ad

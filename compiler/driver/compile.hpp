@@ -126,32 +126,12 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
                                     ir::FunctionRef<Datums(const Datums&)> program,
                                     const CompileOptions& options);
 
-/// A program over flattened data that owns its function. The function's type is gone: what compiles and runs programs is
-/// compiled once for all.
-class OwnedProgram {
- public:
-  OwnedProgram(std::string name, const void* function, void (*deleted)(const void*),
-               Datums (*run)(const void* function, const Datums&));
-  OwnedProgram(const OwnedProgram&);
-  OwnedProgram& operator=(const OwnedProgram&);
-  ~OwnedProgram();
-  const std::string& name() const { return name_; }
-  Datums operator()(const Datums& data) const { return run_(function_.get(), data); }
-
- private:
-  std::string name_;
-  std::shared_ptr<const void> function_;
-  Datums (*run_)(const void*, const Datums&);
-};
-/// Runs the program at once, watched as `check` says.
-Datums run_eagerly(const OwnedProgram& program, Check check, const Datums& arguments);
-
 /// The code of a program: one, where its parameters' ranks are declared, or one for each combination of ranks that it
 /// is called with. May be asked from several threads at once.
 class ProgramCode {
  public:
   /// `ranked`: `types` have all ranks; then the program is compiled now.
-  ProgramCode(const OwnedProgram& program, const CompileOptions& options, bool ranked, const std::vector<ir::Type>& types);
+  ProgramCode(const ad::OwnedProgram& program, const CompileOptions& options, bool ranked, const std::vector<ir::Type>& types);
   /// Null where code depends on the arguments' ranks.
   const Code* only() const { return only_.get(); }
   const Code& of(const std::vector<ir::Type>& types);
@@ -161,7 +141,7 @@ class ProgramCode {
  private:
   std::shared_ptr<const Code> compiled(const std::vector<ir::Type>& types) const;
 
-  OwnedProgram program_;
+  ad::OwnedProgram program_;
   CompileOptions options_;
   std::shared_ptr<const Code> only_;
   std::mutex mutex_;
@@ -429,7 +409,7 @@ template <class R, class... P>
 class CompiledSignature<R, std::tuple<P...>>
     : public detail::Callable<CompiledSignature<R, std::tuple<P...>>, R, std::tuple<P...>> {
  public:
-  CompiledSignature(const driver::OwnedProgram& program, const CompileOptions& options) {
+  CompiledSignature(const ad::OwnedProgram& program, const CompileOptions& options) {
     const bool ranked = detail::ranks_known<P...>();
     std::vector<ir::Type> types;
     if (ranked) (detail::types_of<P>(types), ...);
@@ -476,7 +456,7 @@ Datums run_function(const void* f, const Datums& data) {
   return run_typed(*static_cast<const F*>(f), data);
 }
 template <class F>
-driver::OwnedProgram owned_program(F&& f) {
+ad::OwnedProgram owned_program(F&& f) {
   std::string name = name_of(f);
   return {std::move(name), new F(std::move(f)), &delete_function<F>, &run_function<F>};
 }
@@ -514,19 +494,19 @@ template <class R, class... P>
 class EagerSignature<R, std::tuple<P...>>
     : public detail::TypedCalls<EagerSignature<R, std::tuple<P...>>, R, std::tuple<P...>> {
  public:
-  EagerSignature(const driver::OwnedProgram& program, Check check) : program_(program), check_(resolved(check)) {}
+  EagerSignature(const ad::OwnedProgram& program, Check check) : program_(program), check_(resolved(check)) {}
   /// What operator() gives.
   detail::host_out<R> called(const detail::host_in<P>&... args) const {
     Datums data;
     (detail::for_each_leaf<P>(args, detail::AppendDatum{data}), ...);
-    const Datums results = driver::run_eagerly(program_, check_, data);
+    const Datums results = ad::run_eagerly(program_, check_, data);
     detail::host_out<R> out{};
     detail::for_each_leaf<R>(out, detail::TakeDatum{results});
     return out;
   }
 
  private:
-  driver::OwnedProgram program_;
+  ad::OwnedProgram program_;
   Check check_;
 };
 

@@ -3,21 +3,7 @@
 
 namespace lantern::core::driver {
 
-OwnedProgram::OwnedProgram(std::string name, const void* function, void (*deleted)(const void*),
-                           Datums (*run)(const void*, const Datums&))
-    : name_(std::move(name)), function_(function, deleted), run_(run) {}
-OwnedProgram::OwnedProgram(const OwnedProgram&) = default;
-OwnedProgram& OwnedProgram::operator=(const OwnedProgram&) = default;
-OwnedProgram::~OwnedProgram() = default;
-
-Datums run_eagerly(const OwnedProgram& program, Check check, const Datums& arguments) {
-  const detail::CheckScope scope(check);
-  if (check != Check::none)
-    for (std::size_t i = 0; i < arguments.size(); ++i) detail::check_argument(i, arguments[i]);
-  return ad::run_eagerly({program.name(), std::cref(program)}, arguments);
-}
-
-ProgramCode::ProgramCode(const OwnedProgram& program, const CompileOptions& options, bool ranked,
+ProgramCode::ProgramCode(const ad::OwnedProgram& program, const CompileOptions& options, bool ranked,
                          const std::vector<ir::Type>& types)
     : program_(program), options_(options) {
   if (ranked) only_ = compiled(types);
