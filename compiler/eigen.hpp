@@ -85,6 +85,9 @@ struct KnownMembers<Eigen::Matrix<Rep<T>, rows, columns, options, most_rows, mos
                 "the size of an Eigen matrix of Reps is part of its type: write Eigen::Matrix<Rep<double>, 3, 3>, or, "
                 "where the size is data, Rep<Tensor<double, dyn, dyn>>, which takes a MatrixXd");
 };
+template <class T, int rows, int columns, int options, int most_rows, int most_columns>
+  requires(rows == Eigen::Dynamic || columns == Eigen::Dynamic)
+inline constexpr bool refused_elsewhere<Eigen::Matrix<Rep<T>, rows, columns, options, most_rows, most_columns>> = true;
 
 /// Matrices, maps and blocks: what has its elements in memory.
 template <class M>

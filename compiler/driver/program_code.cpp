@@ -18,9 +18,9 @@ const Code& ProgramCode::of(const std::vector<ir::Type>& types) {
   std::string key;
   for (const ir::Type& t : types) key += t.str() + ",";
   const std::lock_guard lock(mutex_);
-  auto& code = by_rank_[key];
-  if (!code) code = compiled(types);
-  return *code;
+  auto code = by_rank_.find(key);
+  if (code == by_rank_.end()) code = by_rank_.emplace(key, compiled(types)).first;  // which may raise
+  return *code->second;
 }
 
 const Code& ProgramCode::known() {

@@ -96,6 +96,10 @@ concept FixedSequence = SequenceType<P> && !requires(std::remove_cvref_t<P> p) {
 template <FixedSequence P>
 inline constexpr std::size_t fixed_size = sizeof(P) / sizeof(element_type<P>);
 
+/// True for types that are refused by a message of their own.
+template <class P>
+inline constexpr bool refused_elsewhere = false;
+
 /// Calls f(Rep<T>&) for every Rep of a product, in order.
 template <class P, class F>
 void for_each_rep(P& p, F&& f) {
@@ -105,7 +109,7 @@ void for_each_rep(P& p, F&& f) {
     for (auto& part : p) for_each_rep(part, f);
   else if constexpr (TupleType<P> || StructType<P>)
     with_parts(p, [&](auto&... parts) { (for_each_rep(parts, f), ...); });
-  else static_assert(dependent_false<P>, "expected a Rep, or a struct, tuple, array or vector of Reps");
+  else static_assert(refused_elsewhere<P>, "expected a Rep, or a struct, tuple, array or vector of Reps");
 }
 
 /// Whether a product's leaves can be counted without a value: not those of a vector.

@@ -643,6 +643,17 @@ TEST_CASE("no operation of the table was forgotten", "[operations]") {
   CHECK(forgotten.empty());
 }
 
+TEST_CASE("a function whose first call raised has no code") {
+  const auto f = compile(sig<double(Tensor<double>)>([](M x) -> D {
+    if (x.rank() == 1) throw Error("no vector");
+    return sum(x);
+  }));
+  const std::vector<double> v{1, 2};
+  CHECK_THROWS_WITH(f(TensorView<const double>(v.data(), {2})), Catch::Contains("no vector"));
+  CHECK_THROWS_WITH(f.source("c"), Catch::Contains("no declared rank"));
+  CHECK(f(TensorView<const double>(v.data(), {1, 2})) == 3);
+}
+
 TEST_CASE("a tensor of undeclared rank beside one whose rank is declared; largest and smallest of tensors",
           "[operations]") {
   using Matrix = Rep<Tensor<double, dyn, dyn>>;

@@ -193,6 +193,25 @@ TEST_CASE("loop_versioning: the sign of a distance is asked before the loop", "[
   CHECK(times(grad(knapsack), "push[") > 2);
 }
 
+TEST_CASE("loop_versioning: a loop stays as it is where no sign helps", "[passes]") {
+  const auto forward = [](A u, I e) {
+    FOR(0, u.size() - e, [&](I i) { u = u.set(i + e, sin(u[i])); });
+    return sum(u);
+  };
+  const auto sums = [](A u, I e) {
+    FOR(e, u.size(), [&](I i) { u = u.set(i, u[i] + u[i - e]); });
+    return sum(u);
+  };
+  const auto behind = [](A u, I e) {
+    IF(e > 0, [&] { FOR(0, u.size() - e, [&](I i) { u = u.set(i + e, sin(u[i])); }); });
+    return sum(u);
+  };
+  const Everywhere a(forward), b(sums), c(behind);
+  for (const std::int64_t e : {1, 2, 5})
+    for (const std::size_t n : {5u, 17u}) a(numbers(n, 0.4), e), b(numbers(n, 0.4), e), c(numbers(n, 0.4), e);
+  CHECK(compile(sums, {.target = Target::c})({1, 2, 3}, 1) == 10);
+}
+
 TEST_CASE("node_splitting: the same numbers", "[passes]") {
   const Everywhere prices(tree), up(upwind), sweep(swept), spread(diffusion);
   const Everywhere part(window);

@@ -83,6 +83,7 @@ std::vector<Value*> versioned(ir::Module& module, Op* loop) {
     if (obstacle(loop).any) {
       around->ops = ops;
       loop->parent = around;
+      for (Value* v : loop->results) v->block = around;
       continue;
     }
     Renaming names, results;
