@@ -206,7 +206,9 @@ TEST_CASE("loop_versioning: a loop stays as it is where no sign helps", "[passes
     IF(e > 0, [&] { FOR(0, u.size() - e, [&](I i) { u = u.set(i + e, sin(u[i])); }); });
     return sum(u);
   };
-  const Everywhere a(forward), b(sums), c(behind);
+  const Everywhere a(forward);
+  const Everywhere b(sums);
+  const Everywhere c(behind);
   for (const std::int64_t e : {1, 2, 5})
     for (const std::size_t n : {5u, 17u}) a(numbers(n, 0.4), e), b(numbers(n, 0.4), e), c(numbers(n, 0.4), e);
   CHECK(compile(sums, {.target = Target::c})({1, 2, 3}, 1) == 10);
