@@ -158,7 +158,7 @@ class JointAdjoints {
     return sum_of_elements(uses, s) && uses_of_elements(uses, t, tensor_start);
   }
 
-  /// The sums, none of which is read.
+  /// Collects the additions to the second tensor. False where something reads one of its elements.
   bool sum_of_elements(const Uses& uses, Value* v) {
     for (; v != start_; v = v->def->operands[0]) {
       if (!v->def || !v->def->is(Opcode::add_at_) || v->block != start_->block || !uses.once(v)) return false;

@@ -19,7 +19,8 @@
 
 namespace lantern::passes {
 
-/// In a loop and those inside it, of which `results` are what represents the loop; what represents it now.
+/// Makes two versions of a loop without loops inside, or of each loop inside it. `results` are the values that replace the
+/// loop's results. Returns them, or the results of the branch between the two versions.
 std::vector<ir::Value*> loop_versioning(ir::Module& module, ir::Op* loop, std::vector<ir::Value*> results);
 
 }  // namespace lantern::passes
