@@ -62,7 +62,7 @@ void plain(ir::Module& module, const PipelineOptions&) {
 
 /// Whether matrix products may call a routine, which adds up in an order of its own.
 bool packed(const PipelineOptions& options) {
-  return (options.vector_lanes > 0 || options.device) && options.reassociate;
+  return (options.vector_lanes > 0 || options.packed_products || options.device) && options.reassociate;
 }
 /// Whether sums over windows may call one, which runs in one thread.
 bool windows(const PipelineOptions& options) { return packed(options) && !options.device && options.threads <= 1; }
@@ -148,7 +148,11 @@ constexpr std::array all_passes{
     // before store_forwarding, which makes one of several sums
     Pass{"if_conversion", "sums in the sides of a branch become sums of a choice", plain<if_conversion>},
     // before scatter_to_gather, which looks at what each iteration adds to which element
-    Pass{"store_forwarding", "several updates of one element become one", plain<store_forwarding>},
+    Pass{"store_forwarding", "several updates of one element become one, and none where nothing reads it again",
+         [](ir::Module& m, const PipelineOptions&) {
+           store_forwarding(m);
+           dead_stores(m);  // of what fused loops read in the iteration that writes it
+         }},
     // before scatter_to_gather: iterations that ask where they are have no common sum
     Pass{"index_set_splitting", "a loop whose iterations ask where they are becomes one loop for each answer",
          plain<index_set_splitting>},

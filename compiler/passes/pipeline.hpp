@@ -53,6 +53,7 @@ struct PipelineOptions {
   int opt_level = 2;                       ///< 0: no pass runs
   std::vector<std::string> disabled = {};  ///< names of passes to leave out
   int vector_lanes = 0;                    ///< how many f64 a register of the target holds; 0: no vectorise
+  bool packed_products = false;            ///< products call the packed routine without vector_lanes, too
   int threads = 1;                         ///< that a loop may use; 1: no parallel
   bool device = false;                     ///< for a GPU: products stay operations, iterations keep arrays of their own
   bool reassociate = true;                 ///< false: sums that the program forms keep their order

@@ -2,6 +2,9 @@
 #include "lantern/compiler/passes/array/loop_fusion.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <lantern/tensor.hpp>
+#include <ranges>
 
 #include "../correctness/agree.hpp"
 #include "interpreter.hpp"
@@ -193,4 +196,21 @@ TEST_CASE("loop_fusion: derivatives of loops that follow one another", "[passes]
         for (std::size_t i = 0; i < n; ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-12));
       }
   }
+}
+
+TEST_CASE("loop_fusion: loops in loops that have become one are fused, too", "[passes]") {
+  const auto f = [](Rep<Tensor<double, 2, 30, 50>> a, Rep<Tensor<double, 2, 20, 50>> b, Rep<Tensor<double, 30>> v,
+                    Rep<Tensor<double, 20>> w) {
+    return concat<1>(relu(a + unsqueeze<1>(v)), relu(b * unsqueeze<1>(w)));
+  };
+  const auto compiled = compile(f, {.target = Target::cpp, .disabled_passes = {"vectorise"}});
+  // Each half goes into the result at once.
+  const std::string text = compiled.source("ir");
+  CHECK(std::ranges::distance(std::views::split(text, std::string_view(" = set"))) - 1 == 2);
+  TensorValue<double> a({2, 30, 50}), b({2, 20, 50}), v({30}, 0.75), w({20}, -0.5);
+  for (std::size_t i = 0; i < a.data.size(); ++i) a.data[i] = std::sin(static_cast<double>(i));
+  for (std::size_t i = 0; i < b.data.size(); ++i) b.data[i] = std::cos(2.0 * static_cast<double>(i));
+  const TensorValue<double> got = compiled(a, b, v, w), expected = eager(f)(a, b, v, w);
+  REQUIRE(got.shape == expected.shape);
+  for (std::size_t i = 0; i < got.data.size(); ++i) CHECK(got.data[i] == Approx(expected.data[i]).margin(1e-15));
 }

@@ -294,23 +294,27 @@ std::vector<Op*> asked_for(const Op* loop) {
   return found;
 }
 
-/// Fuses loops of a block until none is left that can be; true if there were any.
+/// Fuses loops of a block until none is left that can be, then those of the blocks in it, in whose loops there is more now;
+/// true if there were any.
 bool fuse_in(ir::Module& module, Block* block) {
-  if (std::ranges::count_if(block->ops, [](const Op* op) { return op->is(Opcode::loop_); }) < 2) return false;
   bool any = false;
-  Independence independent;
-  UseMap askers(block);
-  const std::vector<Op*> ops = block->ops;
-  for (Op* second : ops) {
-    if (!second->is(Opcode::loop_) || !iterations(second)) continue;
-    const auto join_one = [&] {
-      return std::ranges::any_of(asked_for(second), [&](Op* first) {
-        return iterations(first) && same_iterations(*iterations(first), *iterations(second)) &&
-               Fusion(module, independent, askers, first, second).run();
-      });
-    };
-    while (join_one()) any = true;
+  if (std::ranges::count_if(block->ops, [](const Op* op) { return op->is(Opcode::loop_); }) > 1) {
+    Independence independent;
+    UseMap askers(block);
+    const std::vector<Op*> ops = block->ops;
+    for (Op* second : ops) {
+      if (!second->is(Opcode::loop_) || !iterations(second)) continue;
+      const auto join_one = [&] {
+        return std::ranges::any_of(asked_for(second), [&](Op* first) {
+          return iterations(first) && same_iterations(*iterations(first), *iterations(second)) &&
+                 Fusion(module, independent, askers, first, second).run();
+        });
+      };
+      while (join_one()) any = true;
+    }
   }
+  for (Op* op : block->ops)
+    for (Block* inner : op->blocks) any |= fuse_in(module, inner);
   return any;
 }
 
@@ -318,13 +322,8 @@ bool fuse_in(ir::Module& module, Block* block) {
 
 void loop_fusion(ir::Module& module) {
   bool any = false;
-  for (ir::Function* f : module.functions()) {
-    if (!is_direct(*f)) continue;
-    std::vector<Block*> blocks{f->body};
-    ir::walk(f->body,
-             [&](const Op* op) { blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end()); });
-    for (Block* b : blocks) any |= fuse_in(module, b);
-  }
+  for (ir::Function* f : module.functions())
+    if (is_direct(*f)) any |= fuse_in(module, f->body);
   if (any) simplify(module);
 }
 
