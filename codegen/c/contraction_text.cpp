@@ -65,6 +65,7 @@ static void lt_gemm_rows_$K(int rows, int columns, int fresh, int64_t k, $T scal
 typedef $T lt_gemm_vector_$K __attribute__((vector_size(LT_GEMM_BYTES), may_alias));
 typedef $T lt_gemm_in_memory_$K __attribute__((vector_size(LT_GEMM_BYTES), aligned(sizeof($T)), may_alias));
 #define LT_GEMM_LANES_$K (LT_GEMM_BYTES / (int)sizeof($T))
+#define LT_GEMM_PUT(to, x) (fresh ? ((to) = (x)) : ((to) += (x))) /* C has no choice between two vectors */
 #define LT_GEMM_COLUMNS_$K (2 * LT_GEMM_LANES_$K)
 #define LT_GEMM_NARROW_$K LT_GEMM_LANES_$K
 static inline __attribute__((always_inline)) void lt_gemm_rows_$K(int rows, int columns, int fresh, int64_t k, $T scale,
@@ -95,7 +96,7 @@ static inline __attribute__((always_inline)) void lt_gemm_rows_$K(int rows, int 
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < vectors; ++j) {
       lt_gemm_in_memory_$K* const at = (lt_gemm_in_memory_$K*)(to[i] + j * LT_GEMM_LANES_$K);
-      *at = fresh ? scale * sum[i][j] : *at + scale * sum[i][j];
+      LT_GEMM_PUT(*at, scale * sum[i][j]);
     }
 }
 #endif
@@ -197,7 +198,7 @@ LT_GEMM_APART static void lt_gemm_row_$K(int fresh, $T* to, const $T* tile, int6
   for (; s + LT_GEMM_LANES_$K <= some; s += LT_GEMM_LANES_$K) {
     const lt_gemm_vector_$K x = scale * *(const lt_gemm_in_memory_$K*)(tile + s);
     lt_gemm_in_memory_$K* const at = (lt_gemm_in_memory_$K*)(to + s);
-    *at = fresh ? x : *at + x;
+    LT_GEMM_PUT(*at, x);
   }
 #endif
   LT_PLAIN_LOOP
@@ -241,7 +242,7 @@ static inline __attribute__((always_inline)) void lt_gemm_block_$K(int rows, int
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < vectors; ++j) {
       lt_gemm_in_memory_$K* const to = (lt_gemm_in_memory_$K*)(c + i * c_row + j * LT_GEMM_LANES_$K);
-      *to = fresh ? scale * sum[i][j] : *to + scale * sum[i][j];
+      LT_GEMM_PUT(*to, scale * sum[i][j]);
     }
 }
 #define LT_GEMM_BLOCK(name, rows, vectors)                                                                              \

@@ -290,3 +290,99 @@ TEST_CASE("the gradient that lantern-onnx writes is that of the loss", "[onnx]")
   }
   ::dlclose(handle);
 }
+
+namespace {
+
+struct Images {
+  float* data;
+  std::int64_t dim[4];
+};
+
+/// A folder with a model of two convolutions and a matrix product, and an argument of it.
+struct Network : Folder {
+  TensorValue<float> x = wave({2, 3, 20, 22}, 0.3F);
+
+  Network() {
+    onnx::Model m;
+    m.opsets[""] = 17;
+    m.graph.name = "network";
+    onnx::ValueInfo in, out;
+    in.name = "x";
+    out.name = "scores";
+    in.element = out.element = onnx::Element::float32;
+    in.shape = std::vector<onnx::Dimension>(x.shape.begin(), x.shape.end());
+    out.shape = std::vector<onnx::Dimension>{onnx::Dimension(std::int64_t{2}), onnx::Dimension(std::int64_t{7})};
+    m.graph.inputs = {in};
+    m.graph.outputs = {out};
+    m.graph.initialisers = {{"a", onnx::Value(wave({5, 3, 5, 5}, 0.7F))},
+                            {"b", onnx::Value(wave({12, 5, 3, 3}, 0.9F))},
+                            {"c", onnx::Value(wave({12 * 9 * 10, 7}, 1.1F))}};
+    const std::vector<std::int64_t> ones(4, 1), twos(4, 2);
+    m.graph.nodes = {{"1", "Conv", "", {"x", "a"}, {"h"}, {{"pads", twos}, {"strides", std::vector<std::int64_t>(2, 2)}}},
+                     {"2", "Relu", "", {"h"}, {"r"}, {}},
+                     {"3", "Conv", "", {"r", "b"}, {"s"}, {{"pads", std::vector<std::int64_t>{0, 0, 1, 1}}}},
+                     {"4", "Flatten", "", {"s"}, {"t"}, {}},
+                     {"5", "MatMul", "", {"t", "c"}, {"scores"}, {}}};
+    std::ofstream(path / "network.onnx", std::ios::binary) << onnx::write(m);
+  }
+
+  static TensorValue<float> wave(std::vector<std::int64_t> shape, float step) {
+    TensorValue<float> t(std::move(shape));
+    for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = std::sin(static_cast<float>(i) * step);
+    return t;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("sources and libraries of a model call the routines for products and convolutions", "[onnx]") {
+  Network folder;
+  const std::string model = folder("network.onnx");
+  save_npz(folder("x.npz"), {{"x", folder.x}});
+  REQUIRE(tool({model, "--run", folder("x.npz"), "-o", folder("y.npz")}).status == 0);
+  const auto expected = load_npz(folder("y.npz")).at("scores").get<float>();
+  REQUIRE(tool({model, "--emit=weights", "-o", folder("w.safetensors")}).status == 0);
+  const Safetensors parts = load_safetensors(fs::path(folder("w.safetensors")));
+  std::vector<float> weights;
+  for (const char* name : {"a", "b", "c"}) {
+    const auto part = parts.tensors.at(name).get<float>();
+    weights.insert(weights.end(), part.data.begin(), part.data.end());
+  }
+
+  for (const std::string kind : {"c", "cpp", "shared"}) {
+    INFO(kind);
+    const std::string emitted = folder("network." + kind), library = folder(kind + ".so");
+    const codegen::ProcessResult made = tool({model, "--emit=" + kind, "-o", kind == "shared" ? library : emitted});
+    INFO(made.err);
+    REQUIRE(made.status == 0);
+    if (kind != "shared") {
+      std::ifstream file(emitted);
+      const std::string text((std::istreambuf_iterator<char>(file)), {});
+      CHECK_THAT(text, Contains("lt_contract_f32(ws") && Contains("lt_convolve_f32(ws") && Contains("lt_gemm_f32("));
+      const std::vector<std::string> command =
+          kind == "c" ? std::vector<std::string>{"cc", "-std=c99"} : std::vector<std::string>{"c++", "-std=c++20"};
+      std::vector<std::string> words = command;
+      for (const char* word : {"-O1", "-march=native", "-Werror", "-Wno-psabi", "-shared", "-fPIC"}) words.emplace_back(word);
+      words.insert(words.end(), {emitted, "-o", library, "-lm"});
+      const codegen::ProcessResult compiled = codegen::run_process(words);
+      INFO(compiled.err);
+      REQUIRE(compiled.status == 0);
+    }
+    void* const handle = ::dlopen(library.c_str(), RTLD_NOW);
+    REQUIRE(handle != nullptr);
+    const auto workspace = reinterpret_cast<void* (*)()>(::dlsym(handle, "network_workspace"));
+    const auto entry =
+        reinterpret_cast<void (*)(void*, const void* const*, void* const*)>(::dlsym(handle, "network_entry"));
+    REQUIRE((workspace != nullptr && entry != nullptr));
+    const Vector w{weights.data(), {static_cast<std::int64_t>(weights.size())}};
+    const Images x{folder.x.data.data(), {2, 3, 20, 22}};
+    Matrix y{};
+    const void* in[] = {&w, &x};
+    void* out[] = {&y};
+    entry(workspace(), in, out);
+    REQUIRE((y.dim[0] == 2 && y.dim[1] == 7));
+    for (std::size_t i = 0; i < expected.data.size(); ++i)
+      CHECK(y.data[i] == Approx(expected.data[i]).epsilon(1e-4).margin(1e-4));
+    ::dlclose(handle);
+  }
+}

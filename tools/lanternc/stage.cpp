@@ -28,10 +28,18 @@ namespace lantern::tool {
 
 using namespace core;
 
+namespace {
+
+/// Whether loops may take another shape than they have in the program: a lane has no line of its own, and cannot be
+/// looked at.
+bool reshapes_loops(const Options& options) {
+  return options.opt >= 2 && !options.cuda && (!options.debug || options.level_given) && options.check != Check::nan;
+}
+
+}  // namespace
+
 int vector_lanes(const Options& options) {
-  if (options.opt < 2 || options.cuda || options.emit == Emit::c) return 0;
-  // A lane has no line of its own, and cannot be looked at.
-  if ((options.debug && !options.level_given) || options.check == Check::nan) return 0;
+  if (!reshapes_loops(options) || options.emit == Emit::c) return 0;
   return options.lanes > 0 ? options.lanes : codegen::arithmetic_of(options.cpu).lanes;
 }
 
@@ -239,6 +247,7 @@ passes::PipelineOptions pipeline_of(const Options& options, int lanes) {
   pipeline.opt_level = options.opt;
   pipeline.disabled = options.disabled_passes;
   pipeline.vector_lanes = lanes;
+  pipeline.packed_products = reshapes_loops(options) && options.emit == Emit::c;
   pipeline.threads = options.threads;
   pipeline.device = options.cuda;
   pipeline.reassociate = options.reassociate;

@@ -1,4 +1,6 @@
 // --emit: the model's function as text or code, and its weights.
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 
@@ -26,9 +28,7 @@ bool is_text(const OnnxOptions& o) {
 }
 
 int lanes_of(const OnnxOptions& o, const std::string& emit) {
-  return o.opt < 2 || emit == "c" || emit == "cuda" || emit == "object" || emit == "shared"
-             ? 0
-             : codegen::arithmetic_of(o.cpu).lanes;
+  return o.opt < 2 || emit == "c" || emit == "cuda" ? 0 : codegen::arithmetic_of(o.cpu).lanes;
 }
 
 codegen::PrintOptions print_options(const OnnxOptions& o, const std::string& emit) {
@@ -53,6 +53,7 @@ std::unique_ptr<ir::Module> optimised(const std::string& staged, const OnnxOptio
   passes::PipelineOptions pipeline;
   pipeline.opt_level = o.opt;
   pipeline.vector_lanes = lanes_of(o, emit);
+  pipeline.packed_products = o.opt >= 2 && emit == "c";
   pipeline.device = emit == "cuda";
   pipeline.threads = o.threads;
   passes::run_pipeline(*module, pipeline);
@@ -71,17 +72,19 @@ void write(const OnnxOptions& o, const std::string& text) {
 bool asks_for_workspace(const std::string& staged, const OnnxOptions& o) {
   const auto cpp = optimised(staged, o, "cpp");
   if (codegen::asks_for_workspace(*cpp, print_options(o, "cpp"), codegen::CppTarget())) return true;
-  const auto c = optimised(staged, o, "c");
-  passes::close(*c);
-  return codegen::asks_for_workspace(*c, print_options(o, "c"), codegen::CTarget());
+  return std::ranges::any_of(std::array{"c", "object"}, [&](const char* emit) {
+    const auto c = optimised(staged, o, emit);
+    passes::close(*c);
+    return codegen::asks_for_workspace(*c, print_options(o, emit), codegen::CTarget());
+  });
 }
 
-std::string c_source(const std::string& staged, const OnnxOptions& o, bool workspace) {
-  const auto module = optimised(staged, o, "c");
+/// As a text for others, or as what becomes an object.
+std::string c_source(const std::string& staged, const OnnxOptions& o, bool workspace, const std::string& emit = "c") {
+  const auto module = optimised(staged, o, emit);
   passes::close(*module);
   const ir::Module* const one = module.get();
-  return codegen::print_library(std::span(&one, 1), print_options(o, "c"), codegen::CTarget(), {},
-                                {workspace});
+  return codegen::print_library(std::span(&one, 1), print_options(o, emit), codegen::CTarget(), {}, {workspace});
 }
 
 std::string cpp_source(const std::string& staged, const OnnxOptions& o, bool workspace) {
@@ -97,7 +100,7 @@ std::vector<char> object(const std::string& staged, const OnnxOptions& o, bool w
   clang.pic = true;
   clang.target_cpu = o.cpu;
   clang.contract = !o.strict_math;
-  return codegen::object_with_clang(c_source(staged, o, workspace), codegen::Language::c, clang);
+  return codegen::object_with_clang(c_source(staged, o, workspace, "object"), codegen::Language::c, clang);
 }
 
 void link_shared(const std::vector<char>& bytes, const OnnxOptions& o) {
