@@ -40,7 +40,7 @@ int reverse(const Call& call) {
 }
 
 
-/// x goes to rank `to`, y comes from rank `from`. Its tag says of what type it is; the sender's log, what it is.
+/// x goes to rank `to`, y comes from rank `from`. Its tag says of what type it is and what for; the sender's log, what it is.
 const char* send_receive(const Call& call, const Entry& entry, int to, int from, const void* x, void* y, std::size_t bytes) {
   ProcessGroup& group = *call.group;
   if ((to == group.rank) != (from == group.rank)) [[unlikely]] return no_partner(call, to == group.rank);
@@ -53,7 +53,7 @@ const char* send_receive(const Call& call, const Entry& entry, int to, int from,
   call.world->begin(note_message(call, entry, to, from));
   const Kind kind = static_cast<Kind>(entry.kind());
   const MpiType type = type_of(mpi, kind);
-  const int n = static_cast<int>(entry.n), tag = static_cast<int>(kind);
+  const int n = static_cast<int>(entry.n), tag = entry.tag();
   MpiStatus status{};
   // Asking in turn gets a short message sooner than MPI_Sendrecv, which waits for one after the other.
   MpiRequest receive = nullptr, send = nullptr;

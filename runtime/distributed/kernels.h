@@ -33,11 +33,17 @@ enum {
   distributed_send_receive,    /* x goes to rank a, y comes from rank b; -1: to, or from, no rank; y is then zeros */
 };
 
+/* The reduction, plus 4 times what the operation is for in derivatives, 0 where there is none. The roles there are 1 and 2,
+ * value and cotangent, 3 and 4, primal and tangent; of nested derivatives the outer one's is added to 5 times the inner
+ * one's, modulo 5^6. Ranks that do not agree in this do not agree. */
 enum {
   distributed_sum,
   distributed_product,
   distributed_min,
   distributed_max,
+  distributed_reductions,
+  distributed_roles = 5,
+  distributed_all_roles = 15625,
 };
 
 /* n elements, or size x n where it is said above, of x; all of y is written. */

@@ -21,6 +21,8 @@ std::string text_of(const RemoteEntry& e) {
     all += " of " + std::to_string(e.n) + " " + kind_name(static_cast<Kind>(plain.kind()));
     if (operation == operation_ragged || operation == operation_exact_sum) all += " a row";
   }
+  constexpr const char* roles[] = {"", ", differentiated", ", a cotangent", ", differentiated", ", a tangent"};
+  all += roles[plain.roles() % distributed_roles];
   if (plain.root() >= 0) all += ", root " + std::to_string(plain.root());
   return all + (e.place.empty() ? "" : " at " + e.place);
 }

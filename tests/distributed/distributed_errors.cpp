@@ -122,6 +122,11 @@ TEST_CASE("faults between processes") {
   CHECK(said("deadlock", "compiled") == from_all(receive + ": error: distributed::send_receive: all ranks wait for each "
                                                  "other: rank 0" + in + ", rank 1" + in + ", rank 2" + in));
   const std::string sent = line("ld::send(a, IF");
+  const std::string half = line("ld::send(A(2.0"), whole = line("ld::receive(a, from)"), of = " send_receive of 3 double",
+                    halves = whole + ": error: distributed::send_receive: the ranks do not agree: rank 0 sends" + of + " at " + half +
+                             ", rank 1 receives" + of + ", differentiated at " + whole;
+  const Lines two = said("halves", "compiled");
+  CHECK(std::ranges::find(two, "rank 1: " + halves) != two.end());
   CHECK(said("unreceived", "compiled") == Lines{"rank 0: " + sent + ": error: distributed::send_receive: rank 0 sends send_receive of "
                                                 "3 double at " + sent + " to rank 2, which has ended without receiving it"});
   const std::string element = line("ld::all_reduce(a[IF");

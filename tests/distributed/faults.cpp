@@ -88,6 +88,18 @@ int fault(const std::string& what, bool compiled) {
     static const auto* const stays = new auto(compile(to_rank_2, {.target = Target::c}));  // the message names its text
     (*stays)(x);
   }
+  if (what == "halves") {  // in this order rank 1 takes the one for the other
+    const auto rank = [](int64_t r) { return [r] { return Rep<int64_t>(r); }; };
+    const auto f = [rank](A a) {
+      const auto first = ld::world().rank() == 0, second = ld::world().rank() == 1;
+      const Rep<int64_t> to = IF(first, rank(1), rank(-1)), from = IF(second, rank(0), rank(-1));
+      ld::send(A(2.0 * stop_gradient(a)), to);
+      ld::send(a, to);
+      const A r = ld::receive(a, from), s = ld::receive(A(stop_gradient(a)), from);
+      return sum(r * a + s);
+    };
+    run(compiled, grad(sig<double(Array<double>)>(f)), x);
+  }
   if (what == "throws") {
     if (me == last) throw std::runtime_error("no more");
     run(compiled, all, x);
