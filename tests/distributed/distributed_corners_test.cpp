@@ -1,11 +1,13 @@
 // What a program of several processes may hold: sizes of nothing, rows that only some ranks send, grids, groups made inside
 // of functions, operations in branches, loops and recursion, second derivatives. Runs alone and under mpirun.
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cmath>
 #include <lantern/distributed.hpp>
 #include <lantern/lantern.hpp>
 #include <lantern/tensor.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace lantern;
@@ -186,6 +188,17 @@ TEST_CASE("halves of messages: second derivatives, and what has no partner") {
   CHECK_NOTHROW(compile(like, {.target = Target::c}));
   // One half alone is the program of some of the ranks.
   CHECK_NOTHROW(compile(grad(sig<double(double)>([=](D x) { return ld::send(x * x, at(0, 1)), x; })), {.target = Target::c}));
+}
+
+TEST_CASE("a late rank: the others tell each other meanwhile what they have called, which is long") {
+  const std::string place(100, 'p');  // with 200 operations more than the engine sends without a second message
+  double y = 0;
+  const auto sum = [&] { distributed_exchange_f64(place.c_str(), 0, distributed_all_reduce, distributed_sum, -1, -1, 1, &own, &y); };
+  for (int k = 0; k < 200; ++k) sum();
+  if (me == ranks - 1) std::this_thread::sleep_for(std::chrono::milliseconds(ranks > 1 ? 600 : 0));
+  sum();
+  CHECK(y == sum_of([](double r) { return r; }));
+  distributed_end(place.c_str());
 }
 
 TEST_CASE("a part that is computed again for the derivative communicates again") {
