@@ -56,12 +56,12 @@ const char* send_receive(const Call& call, const Entry& entry, int to, int from,
   const int n = static_cast<int>(entry.n), tag = entry.tag();
   MpiStatus status{};
   // Asking in turn gets a short message sooner than MPI_Sendrecv, which waits for one after the other.
-  MpiRequest receive = nullptr, send = nullptr;
-  int code = mpi.irecv(y, n, type, from < 0 ? Mpi::no_rank : from, Mpi::any, group.comm, &receive);
-  if (code == 0) code = mpi.isend(x, n, type, to < 0 ? Mpi::no_rank : to, tag, group.comm, &send);
+  MpiRequest* const halves = call.world->halves();
+  int code = mpi.irecv(y, n, type, from < 0 ? Mpi::no_rank : from, Mpi::any, group.comm, &halves[0]);
+  if (code == 0) code = mpi.isend(x, n, type, to < 0 ? Mpi::no_rank : to, tag, group.comm, &halves[1]);
   for (int here = 0, gone = 0; code == 0 && (here == 0 || gone == 0);) {
-    if (here == 0) code = mpi.test(&receive, &here, &status);
-    if (gone == 0 && code == 0) code = mpi.test(&send, &gone, nullptr);
+    if (here == 0) code = mpi.test(&halves[0], &here, &status);
+    if (gone == 0 && code == 0) code = mpi.test(&halves[1], &gone, nullptr);
   }
   if (from >= 0 && (code == Mpi::truncated || (code == 0 && (status.tag != tag || status.count != bytes)))) [[unlikely]]
     return other_message(*call.world, group, from, code == 0 ? status.tag : -1, status.count, entry);
