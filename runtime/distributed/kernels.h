@@ -91,7 +91,7 @@ int64_t distributed_size(const char* place, int64_t comm);
 void distributed_prefer(const char* engine);
 /* Returns 0 when all ranks of the communicator have called it. */
 int64_t distributed_barrier(const char* place, int64_t comm);
-/* A compiled function ends: returns 0 when all ranks are known to have called the same operations until here, on each of
+/* A compiled function, or an operation by itself, ends: returns 0 when all ranks are known to have called the same operations until here, on each of
  * the communicators that were used. */
 int64_t distributed_end(const char* place);
 /* The communicator of the ranks that give the same colour, in the order of their keys, then of their ranks. */

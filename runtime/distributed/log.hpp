@@ -77,11 +77,16 @@ struct Messages {
     Entry entry;
   };
   std::array<Sent, kept> last{};
-  std::uint64_t count = 0;
+  std::uint64_t count = 0, placed = 0;  ///< placed: how many have places that stay
   std::vector<std::uint64_t> to, from;  ///< how many, by rank
   RemoteEntry answer;                   ///< what another rank says that it has sent
   bool answered = false;
 };
+
+/// The same text in memory that stays.
+const char* lasting(const char* place);
+/// Before code goes that has sent: the last messages keep their places.
+void keep_places(Messages& all);
 
 /// Entries as bytes.
 void put_entry(std::vector<char>& bytes, const RemoteEntry& e);

@@ -85,8 +85,7 @@ int fault(const std::string& what, bool compiled) {
       ld::send(a, IF(ld::world().rank() == 0, [] { return Rep<int64_t>(int64_t{2}); }, [] { return Rep<int64_t>(int64_t{-1}); }));
       return a;
     };
-    static const auto* const stays = new auto(compile(to_rank_2, {.target = Target::c}));  // the message names its text
-    (*stays)(x);
+    run(compiled, to_rank_2, x);
   }
   if (what == "halves") {  // in this order rank 1 takes the one for the other
     const auto rank = [](int64_t r) { return [r] { return Rep<int64_t>(r); }; };
