@@ -142,6 +142,14 @@ TEST_CASE("faults between processes") {
                                              "from 0 to 2, got 9"));
 }
 
+TEST_CASE("a loop without iterations needs no engine, though ranks are asked for before it") {
+  const auto run = [](const std::string& what) {
+    return run_process({"env", "LANTERN_DISTRIBUTED=mpi", "LANTERN_MPI=/nowhere/libmpi.so", DISTRIBUTED_FAULTS, what, "compiled"});
+  };
+  CHECK(run("idle").status == 0);
+  CHECK(run("busy").err.find("the engine mpi cannot be loaded") != std::string::npos);
+}
+
 TEST_CASE("ranks that are killed at any time: all processes end, and the checkpoint is whole") {
   const lantern::codegen::TemporaryDirectory directory;
   const std::string file = directory.path() / "weights.safetensors";

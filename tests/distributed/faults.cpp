@@ -50,6 +50,13 @@ void work_until_killed(const std::string& file, std::int64_t victim, std::int64_
 }
 
 int fault(const std::string& what, bool compiled) {
+  if (what == "idle" || what == "busy") {  // a loop that asks for ranks, without and with iterations
+    const auto turns = [](Rep<double> x, Rep<int64_t> n) {
+      return FOR(0, n, x, [](Rep<int64_t>, Rep<double> s) { return s + cast<double>(ld::world().rank() % ld::world().size()); });
+    };
+    compile(turns, {.target = Target::c})(1.0, what == "busy" ? 1 : 0);
+    return 0;
+  }
   const int64_t me = ld::world_rank(), last = ld::world_size() - 1;
   const std::vector<double> x(3, 1.0), longer(4, 1.0);
   const auto all = [](A a) { return ld::all_reduce(a); };
