@@ -80,7 +80,7 @@ Datum run(const Call& call, const Spec& spec, const Datum& a, const Datum& b, co
   const auto word = [](std::int32_t v) { return Datum::integer(v, ir::I32); };
   return core::detail::call_external(
       *kernel_of(*call.kernels, x.type().element()), {.ordered = true},
-      {call.comm, word(spec.operation), word(static_cast<std::int32_t>(spec.reduction)), a, b, n, x, y}, call.loc)[0];
+      {call.comm, word(spec.operation), word(static_cast<std::int32_t>(spec.reduction) + distributed_reductions * call.roles), a, b, n, x, y}, call.loc)[0];
 }
 
 Spec transposed(const Spec& spec) {
@@ -155,17 +155,17 @@ using Again = std::function<Datum(const Call&, const Datum& x)>;
 
 /// An operation that is not linear. `again` does it where derivatives of higher order meet it.
 Datum by_rule(const Call& call, const Spec& spec, const Datum& x, const Linear3& backward, const Linear3& tangent, const Again& again) {
-  const auto at = [kernels = call.kernels, loc = call.loc](const Datum& comm) { return Call{kernels, comm, loc}; };
   const auto rule = std::make_shared<core::ad::Rule>();
   rule->name = spec.name;
   rule->what = std::string("distributed::") + spec.name;
   rule->ordered = true;
-  rule->primal = [=](const Datums& in) { return Datums{run(at(in[0]), spec, none, none, in[1])}; };
-  rule->backward = [=](const Datums& kept, const Datums& g) { return Datums{backward(at(kept[0]), kept[1], kept[2], g[0])}; };
+  rule->primal = [=](const Datums& in) { return Datums{run({call.kernels, in[0], call.loc, call.roles, {}}, spec, none, none, in[1])}; };
+  rule->backward = [=](const Datums& kept, const Datums& g) {
+    return Datums{backward(in_derivative(call, kept, Role::cotangent), kept[1], kept[2], g[0])};
+  };
   rule->tangent = [=](const Datums& in, const Datums& t) -> core::ad::Rule::Split {
-    const Call c = at(in[0]);
-    const Datum y = again(c, in[1]);
-    return {{y}, {tangent(c, in[1], y, t[0])}};
+    const Datum y = again(in_derivative(call, in, Role::primal), in[1]);
+    return {{y}, {tangent(in_derivative(call, in, Role::tangent), in[1], y, t[0])}};
   };
   return core::ad::call_with_rule(rule, {call.comm, x}, call.loc)[0];
 }
@@ -310,7 +310,16 @@ Datum scan(const Call& call, Reduction reduction, bool exclusive, const Datum& x
 }
 
 Datum send_receive(const Call& call, const Datum& x, const Datum& to, const Datum& from) {
-  return exchange_alike(call, {"send_receive", distributed_send_receive}, core::strip(to), core::strip(from), x);
+  const Spec spec{"send_receive", distributed_send_receive};
+  const Datum a = core::strip(to), b = core::strip(from);
+  const auto is_none = [](const Datum& rank) { return rank.is_literal() && rank.i() == -1; };
+  if (!is_none(a) && !is_none(b)) return exchange_alike(call, spec, a, b, x);
+  require_type(call, spec, x);
+  return on_tensors(call, x, [&](const Datum& t) {
+    Call half = call;
+    if (t.type().is_differentiable()) half.like = op(Opcode::stop_gradient_, call, {t});
+    return in_shape_of(call, exchange(half, spec, a, b, t), t);
+  });
 }
 
 namespace {

@@ -42,11 +42,17 @@ using core::Datum;
 using core::Datums;
 using core::Location;
 
+/// What an operation is for in a derivative: `value` and `cotangent` in reverse mode, `primal` and `tangent` in forward
+/// mode. Messages and logs say so: a rank that differentiates other things than its partner takes no cotangent for a value.
+enum class Role : std::uint8_t { value = 1, cotangent, primal, tangent };
+
 /// A communicator, and where it is used.
 struct Call {
   const Kernels* kernels;
   Datum comm;
   Location loc;
+  std::int32_t roles = 0;  ///< in nested derivatives, the outermost last (runtime/distributed/kernels.h)
+  Datum like = {};         ///< of one half of a message: it is differentiated where x is, and where this is
 };
 
 /// The number of this rank; how many there are. 64-bit numbers.

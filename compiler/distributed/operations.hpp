@@ -226,7 +226,7 @@ void send(const Rep<T>& x, const Rep<std::int64_t>& to, const Communicator& comm
   detail::send_receive(comm.call(l), x.datum(), to.datum(), core::Datum::integer(-1, ir::I64));
 }
 /// What rank `from` sends, which is of the shape of `like`. Where the sender's value is differentiated, `like` has to
-/// depend on what is differentiated here: its cotangent, zeros, tells that the way back goes through here.
+/// depend on what is differentiated here, in derivatives of any order on the same arguments.
 template <class T>
 Rep<T> receive(const Rep<T>& like, const Rep<std::int64_t>& from, const Communicator& comm = {},
                std::source_location l = std::source_location::current()) {

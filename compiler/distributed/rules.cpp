@@ -29,24 +29,49 @@ Datum in_shape_of(const Call& call, const Datum& y, const Datum& like) {
   return op(Opcode::reshape_, call, {y, core::strip(like)});
 }
 
+Call in_derivative(const Call& call, const Datums& arguments, Role role) {
+  const std::int32_t roles = call.roles * distributed_roles + static_cast<std::int32_t>(role);
+  return {call.kernels, arguments[0], call.loc, roles % distributed_all_roles, {}};
+}
+
+// One half of a message takes part in each derivative in which the other does. Both ranks' values are differentiated
+// together; what is derived from them, zeros for instance, need not be. So it is done beside the value.
 Datum linear(const Linear& map, const Call& call, const Datum& a, const Datum& b, const Datum& x,
              const Body& again) {
-  const auto at = [kernels = call.kernels, loc = call.loc](const Datum& comm) { return Call{kernels, comm, loc}; };
+  const auto plain = [call](const Datums& in) { return Call{call.kernels, in[0], call.loc, call.roles, {}}; };
+  const auto at = [call](const Datums& in, Role role) {
+    Call c = in_derivative(call, in, role);
+    if (in.size() > 4) c.like = op(Opcode::add_, c, {in[3], in[4]});
+    return c;
+  };
+  const auto with_zeros = [](const Call& c, Datum derivative, const Datum& like) {
+    Datums all{std::move(derivative)};
+    if (!like.empty()) all.push_back(filled(c, Datum::zero(ir::Type(like.type().element())), sizes_of(c, like)));
+    return all;
+  };
   const auto rule = std::make_shared<core::ad::Rule>();
   rule->name = map.name;
   rule->what = std::string("distributed::") + map.name;
   rule->ordered = true;
-  rule->primal = [=](const Datums& in) { return Datums{map.value(at(in[0]), in[1], in[2], in[3])}; };
+  rule->primal = [=](const Datums& in) { return Datums{map.value(plain(in), in[1], in[2], in[3])}; };
   rule->forward = [=](const Datums& in) -> core::ad::Rule::Split {
-    return {{again(at(in[0]), in[1], in[2], in[3])}, {in[0], in[1], in[2]}};
+    const Call c = at(in, Role::value);
+    Datums kept{in[0], in[1], in[2]};
+    if (!c.like.empty()) kept.push_back(c.like);
+    return {{again(c, in[1], in[2], in[3])}, kept};
   };
   rule->backward = [=](const Datums& kept, const Datums& g) {
-    return Datums{map.transpose(at(kept[0]), kept[1], kept[2], g[0])};
+    Call c = in_derivative(call, kept, Role::cotangent);
+    if (kept.size() > 3) c.like = kept[3];
+    return with_zeros(c, map.transpose(c, kept[1], kept[2], g[0]), c.like);
   };
   rule->tangent = [=](const Datums& in, const Datums& t) -> core::ad::Rule::Split {
-    return {{again(at(in[0]), in[1], in[2], in[3])}, {again(at(in[0]), in[1], in[2], t[0])}};
+    const Datum y = again(at(in, Role::primal), in[1], in[2], in[3]);
+    return {{y}, {again(at(in, Role::tangent), in[1], in[2], t[0])}};
   };
-  return core::ad::call_with_rule(rule, {call.comm, a, b, x}, call.loc)[0];
+  Datums arguments{call.comm, a, b, x};
+  if (!call.like.empty()) arguments.push_back(call.like);
+  return core::ad::call_with_rule(rule, arguments, call.loc)[0];
 }
 
 }  // namespace lantern::distributed::detail

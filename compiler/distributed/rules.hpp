@@ -22,6 +22,9 @@ Datum in_shape_of(const Call& call, const Datum& y, const Datum& like);
 
 using Body = std::function<Datum(const Call&, const Datum& a, const Datum& b, const Datum& x)>;
 
+/// The call as part of a derivative. `arguments`: the communicator first.
+Call in_derivative(const Call& call, const Datums& arguments, Role role);
+
 /// A function of x with a derivative, between ranks. The communicator, a and b, which are not differentiated, are
 /// arguments: parts of rules may be where nothing else can be seen.
 struct Linear {

@@ -42,6 +42,7 @@
 #include "lantern/compiler/passes/schedule/device.hpp"
 #include "lantern/compiler/passes/schedule/kept_panels.hpp"
 #include "lantern/compiler/passes/schedule/kernel_fusion.hpp"
+#include "lantern/compiler/passes/schedule/lone_messages.hpp"
 #include "lantern/compiler/passes/schedule/loop_reversal.hpp"
 #include "lantern/compiler/passes/schedule/overlap.hpp"
 #include "lantern/compiler/passes/schedule/parallel.hpp"
@@ -320,6 +321,7 @@ std::span<const Phase> phases() { return all_phases; }
 
 void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   check_names(options.disabled);
+  refuse_lone_messages(module);
   compare_ranks(module);
   if (options.opt_level <= 0) {
     for (ir::Function* f : module.functions()) guard_zeros(*f);

@@ -111,7 +111,7 @@ const char* other_message(World& world, ProcessGroup& group, int from, int tag, 
   if (const char* const failure = world.look_until(answer_time, [&] { return all.answered; }))
     return world.end(), failure;
   std::string sent =
-      std::to_string(bytes) + " bytes of " + (tag < 0 ? "something else" : kind_name(static_cast<Kind>(tag)));
+      std::to_string(bytes) + " bytes of " + (tag < 0 ? "something else" : kind_name(static_cast<Kind>(Entry::kind_of_tag(tag))));
   if (all.answered && all.answer.what != ~std::uint64_t{0}) sent = text_of(all.answer);
   const char* const failure = kept(world.fail(
       op, head(op) + "the ranks do not agree: rank " + std::to_string(group.world[peer]) + " sends " + sent +

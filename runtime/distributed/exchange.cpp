@@ -40,7 +40,7 @@ int reverse(const Call& call) {
 }
 
 
-/// x goes to rank `to`, y comes from rank `from`. Its tag says of what type it is; the sender's log, what it is.
+/// x goes to rank `to`, y comes from rank `from`. Its tag says of what type it is and what for; the sender's log, what it is.
 const char* send_receive(const Call& call, const Entry& entry, int to, int from, const void* x, void* y, std::size_t bytes) {
   ProcessGroup& group = *call.group;
   if ((to == group.rank) != (from == group.rank)) [[unlikely]] return no_partner(call, to == group.rank);
@@ -53,15 +53,15 @@ const char* send_receive(const Call& call, const Entry& entry, int to, int from,
   call.world->begin(note_message(call, entry, to, from));
   const Kind kind = static_cast<Kind>(entry.kind());
   const MpiType type = type_of(mpi, kind);
-  const int n = static_cast<int>(entry.n), tag = static_cast<int>(kind);
+  const int n = static_cast<int>(entry.n), tag = entry.tag();
   MpiStatus status{};
   // Asking in turn gets a short message sooner than MPI_Sendrecv, which waits for one after the other.
-  MpiRequest receive = nullptr, send = nullptr;
-  int code = mpi.irecv(y, n, type, from < 0 ? Mpi::no_rank : from, Mpi::any, group.comm, &receive);
-  if (code == 0) code = mpi.isend(x, n, type, to < 0 ? Mpi::no_rank : to, tag, group.comm, &send);
+  MpiRequest* const halves = call.world->halves();
+  int code = mpi.irecv(y, n, type, from < 0 ? Mpi::no_rank : from, Mpi::any, group.comm, &halves[0]);
+  if (code == 0) code = mpi.isend(x, n, type, to < 0 ? Mpi::no_rank : to, tag, group.comm, &halves[1]);
   for (int here = 0, gone = 0; code == 0 && (here == 0 || gone == 0);) {
-    if (here == 0) code = mpi.test(&receive, &here, &status);
-    if (gone == 0 && code == 0) code = mpi.test(&send, &gone, nullptr);
+    if (here == 0) code = mpi.test(&halves[0], &here, &status);
+    if (gone == 0 && code == 0) code = mpi.test(&halves[1], &gone, nullptr);
   }
   if (from >= 0 && (code == Mpi::truncated || (code == 0 && (status.tag != tag || status.count != bytes)))) [[unlikely]]
     return other_message(*call.world, group, from, code == 0 ? status.tag : -1, status.count, entry);
@@ -278,7 +278,9 @@ int64_t distributed_barrier(const char* place, int64_t comm) {
 }
 int64_t distributed_end(const char* place) {
   World* const world = World::known();
-  if (world == nullptr || world->alone() || !checks() || !world->ready({"", ""}).empty()) return 0;
+  if (world == nullptr || world->alone()) return 0;
+  for (ProcessGroup* const group : world->communicators()) keep_places(group->messages);
+  if (!checks() || !world->ready({"", ""}).empty()) return 0;
   for (std::size_t i = 0; i < world->communicators().size(); ++i) {
     ProcessGroup& group = *world->communicators()[i];
     if (group.log.count == group.log.compared) continue;

@@ -30,7 +30,7 @@ Gpus& gpus() {
 
 constexpr std::size_t most_queued = 256;
 constexpr int not_ready = 600;  // cudaErrorNotReady
-constexpr int message_tag = 16; // above all kinds: what is to be sent by NCCL
+constexpr int message_tag = 1 << 20;  // above all tags of entries: what is to be sent by NCCL
 
 /// What was queued on GPUs ends: other ranks will not do their part.
 void abort_all() {

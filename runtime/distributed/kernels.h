@@ -33,11 +33,17 @@ enum {
   distributed_send_receive,    /* x goes to rank a, y comes from rank b; -1: to, or from, no rank; y is then zeros */
 };
 
+/* The reduction, plus 4 times what the operation is for in derivatives, 0 where there is none. The roles there are 1 and 2,
+ * value and cotangent, 3 and 4, primal and tangent; of nested derivatives the outer one's is added to 5 times the inner
+ * one's, modulo 5^6. Ranks that do not agree in this do not agree. */
 enum {
   distributed_sum,
   distributed_product,
   distributed_min,
   distributed_max,
+  distributed_reductions,
+  distributed_roles = 5,
+  distributed_all_roles = 15625,
 };
 
 /* n elements, or size x n where it is said above, of x; all of y is written. */
@@ -85,7 +91,7 @@ int64_t distributed_size(const char* place, int64_t comm);
 void distributed_prefer(const char* engine);
 /* Returns 0 when all ranks of the communicator have called it. */
 int64_t distributed_barrier(const char* place, int64_t comm);
-/* A compiled function ends: returns 0 when all ranks are known to have called the same operations until here, on each of
+/* A compiled function, or an operation by itself, ends: returns 0 when all ranks are known to have called the same operations until here, on each of
  * the communicators that were used. */
 int64_t distributed_end(const char* place);
 /* The communicator of the ranks that give the same colour, in the order of their keys, then of their ranks. */

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_set>
 
 #include "call.hpp"
 
@@ -21,6 +22,8 @@ std::string text_of(const RemoteEntry& e) {
     all += " of " + std::to_string(e.n) + " " + kind_name(static_cast<Kind>(plain.kind()));
     if (operation == operation_ragged || operation == operation_exact_sum) all += " a row";
   }
+  constexpr const char* roles[] = {"", ", differentiated", ", a cotangent", ", differentiated", ", a tangent"};
+  all += roles[plain.roles() % distributed_roles];
   if (plain.root() >= 0) all += ", root " + std::to_string(plain.root());
   return all + (e.place.empty() ? "" : " at " + e.place);
 }
@@ -36,6 +39,23 @@ RemoteEntry with_place(const Entry& e) {
   iovec from[2] = {{const_cast<char*>(e.place), here}, {const_cast<char*>(e.place) + here, most - 1 - here}};
   if (process_vm_readv(getpid(), &to, 1, from, from[1].iov_len > 0 ? 2 : 1, 0) > 0) r.place = text.data();
   return r;
+}
+
+const char* lasting(const char* place) {
+  static auto* const all = new std::unordered_set<std::string>;
+  static const char *last = nullptr, *copy = nullptr;
+  if (place == last && std::strcmp(place, copy) == 0) return copy;
+  copy = all->insert(place).first->c_str();
+  return last = place, copy;
+}
+
+void keep_places(Messages& all) {
+  const std::uint64_t first = std::max(all.placed, all.count - std::min(all.count, Messages::kept));
+  for (std::uint64_t i = first; i < all.count; ++i) {
+    const char*& place = all.last[i % Messages::kept].entry.place;
+    place = lasting(place);
+  }
+  all.placed = all.count;
 }
 
 void put_entry(std::vector<char>& bytes, const RemoteEntry& e) {

@@ -14,19 +14,24 @@ namespace lantern::distributed {
 
 /// An operation, without what differs between ranks.
 struct Entry {
-  std::uint64_t what;  ///< operation, reduction, element type, root
+  std::uint64_t what;  ///< operation, element type, reduction and roles (kernels.h), root
   std::int64_t n;
   const char* place;
 
   static Entry of(std::int64_t operation, std::int64_t reduction, std::int64_t kind, std::int64_t root,
                   std::int64_t n, const char* place) {
-    return {static_cast<std::uint64_t>(operation) | static_cast<std::uint64_t>(reduction) << 8U |
-                static_cast<std::uint64_t>(kind) << 16U | static_cast<std::uint64_t>(root + 1) << 32U,
+    return {static_cast<std::uint64_t>(operation) | static_cast<std::uint64_t>(kind) << 8U |
+                static_cast<std::uint64_t>(reduction) << 16U | static_cast<std::uint64_t>(root + 1) << 32U,
             n, place};
   }
   std::int64_t operation() const { return static_cast<std::int64_t>(what & 0xffU); }
-  std::int64_t reduction() const { return static_cast<std::int64_t>(what >> 8U & 0xffU); }
-  std::int64_t kind() const { return static_cast<std::int64_t>(what >> 16U & 0xffU); }
+  std::int64_t kind() const { return static_cast<std::int64_t>(what >> 8U & 0xffU); }
+  std::int64_t reduction() const { return static_cast<std::int64_t>(what >> 16U & 3U); }
+  /// What it is for in derivatives.
+  std::int64_t roles() const { return static_cast<std::int64_t>(what >> 18U & 0x3fffU); }
+  /// Of a message between two ranks: its element type and roles, in which both agree.
+  int tag() const { return static_cast<int>((what >> 8U & 7U) | (what >> 15U & 0x1fff8U)); }
+  static std::int64_t kind_of_tag(int tag) { return tag & 7; }
   std::int64_t root() const { return static_cast<std::int64_t>(what >> 32U) - 1; }
 };
 
@@ -72,11 +77,16 @@ struct Messages {
     Entry entry;
   };
   std::array<Sent, kept> last{};
-  std::uint64_t count = 0;
+  std::uint64_t count = 0, placed = 0;  ///< placed: how many have places that stay
   std::vector<std::uint64_t> to, from;  ///< how many, by rank
   RemoteEntry answer;                   ///< what another rank says that it has sent
   bool answered = false;
 };
+
+/// The same text in memory that stays.
+const char* lasting(const char* place);
+/// Before code goes that has sent: the last messages keep their places.
+void keep_places(Messages& all);
 
 /// Entries as bytes.
 void put_entry(std::vector<char>& bytes, const RemoteEntry& e);

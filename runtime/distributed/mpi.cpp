@@ -42,7 +42,7 @@ const Mpi* load_mpi(std::string& why) {
   find(mpi.wait, "MPI_Wait");
   find(mpi.sendrecv, "MPI_Sendrecv");
   find(mpi.iprobe, "MPI_Iprobe");
-  find(mpi.recv, "MPI_Recv");
+  find(mpi.cancel, "MPI_Cancel");
   find(mpi.allreduce, "MPI_Allreduce");
   find(mpi.reduce, "MPI_Reduce");
   find(mpi.bcast, "MPI_Bcast");

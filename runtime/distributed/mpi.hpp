@@ -38,7 +38,7 @@ struct Mpi {
   int (*wait)(MpiRequest*, MpiStatus*);
   int (*sendrecv)(const void*, int, MpiType, int, int, void*, int, MpiType, int, int, MpiComm, MpiStatus*);
   int (*iprobe)(int, int, MpiComm, int*, MpiStatus*);
-  int (*recv)(void*, int, MpiType, int, int, MpiComm, MpiStatus*);
+  int (*cancel)(MpiRequest*);
   int (*allreduce)(const void*, void*, int, MpiType, MpiOp, MpiComm);
   int (*reduce)(const void*, void*, int, MpiType, MpiOp, int, MpiComm);
   int (*bcast)(void*, int, MpiType, int, MpiComm);

@@ -376,11 +376,22 @@ void World::settle(const std::string& message) {
     listen();
     std::this_thread::yield();
   }
+  cancel_receive();
   abandoned_ = several_threads_;
   if (partners_over()) return;
   std::fprintf(stderr, "rank %d: %s; a rank that takes part still computes, and may send to memory of this one later: this process ends\n", rank_, message.c_str());
   std::fflush(nullptr);
   _exit(1);
+}
+
+/// What has come, and is not received yet, is written nowhere: this rank still calls the engine until it ends. What it
+/// sends is not read any more, for the partner has failed or ended.
+void World::cancel_receive() {
+  int done = 0;
+  if (halves_[0] == nullptr || mpi_->test(&halves_[0], &done, nullptr) != 0 || done != 0) return;
+  mpi_->cancel(&halves_[0]);
+  for (const double end = coarse_now() + 1; done == 0 && coarse_now() < end;)
+    if (mpi_->test(&halves_[0], &done, nullptr) != 0) return;
 }
 
 std::string World::fail(const Operation& op, const std::string& message) {
@@ -429,14 +440,16 @@ void World::drain(double seconds) {
   std::this_thread::sleep_for(std::chrono::milliseconds(abandoned_ ? 2000 : 500));
 }
 
-/// A message of this rank whose receiver has ended without receiving it; waits until all who were to receive have ended, as
-/// MPI_Finalize does. Empty where there is none.
+/// A message of this rank whose receiver has ended without receiving it. Waits for those that may still receive, for at most
+/// ten seconds: MPI_Finalize waits for them as well. Empty where there is none, and where it is not known.
 std::string World::not_received() {
+  const double end = coarse_now() + 10;
   for (const ProcessGroup* const g : communicators_) {
     for (std::size_t r = 0; r < g->messages.to.size(); ++r) {
       const std::uint64_t sent = g->messages.to[r];
       if (sent == 0) continue;
       while (!is_over(g->world[r])) {
+        if (coarse_now() > end) return {};
         listen();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }

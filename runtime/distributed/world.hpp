@@ -106,6 +106,8 @@ class World {
   }
   /// The place of the operation begun last.
   const Current& current() const { return current_; }
+  /// Of a message between two ranks: what this one receives, and what it sends. A failure may leave them unfinished.
+  MpiRequest* halves() { return halves_; }
 
   /// What the others have said since; null, or why this rank cannot go on with the operation that it waits in.
   const char* look();
@@ -153,6 +155,7 @@ class World {
   std::string why_not();
   void no_longer_waits();
   void settle(const std::string& message);
+  void cancel_receive();
   std::string not_received();
   void leave(int status);
   void drain(double seconds);
@@ -185,6 +188,7 @@ class World {
   std::map<std::vector<std::int64_t>, std::int64_t> splits_;
 
   Current current_;
+  MpiRequest halves_[2] = {nullptr, nullptr};
   std::uint64_t turn_ = 0;  ///< counts operations; `watched_` is the one that `since_` and what follows belong to
   std::uint64_t watched_ = 0;
   int polls_ = 0;  ///< of the engine in this operation, until it is watched

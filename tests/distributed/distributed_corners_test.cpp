@@ -1,10 +1,13 @@
 // What a program of several processes may hold: sizes of nothing, rows that only some ranks send, grids, groups made inside
 // of functions, operations in branches, loops and recursion, second derivatives. Runs alone and under mpirun.
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cmath>
 #include <lantern/distributed.hpp>
 #include <lantern/lantern.hpp>
 #include <lantern/tensor.hpp>
+#include <string>
+#include <thread>
 #include <vector>
 
 using namespace lantern;
@@ -155,6 +158,47 @@ TEST_CASE("operations in branches, loops and recursion, and their second derivat
   };
   check(looped);
   check(recursive);
+}
+
+TEST_CASE("halves of messages: second derivatives, and what has no partner") {
+  const auto at = [](std::int64_t rank, std::int64_t then) { return select(ld::world().rank() == rank, I(then), I(std::int64_t{-1})); };
+  const auto f = sig<double(double)>([=](D x) {
+    ld::send(x * x, at(0, 1));
+    const D r = ld::receive(x, at(1, 0));
+    return r * r * 0.5;
+  });
+  if (ranks > 1) {  // x0^4 / 2 on rank 1; what comes back to rank 0 is differentiated though nothing follows its send
+    const double x = 1.5, bend = me == 0 ? 6 * x * x : 0;
+    const auto twice = sig<double(double)>([=](D y) { return grad(sig<double(double)>([=](D z) { return grad(f)(z); }))(y); });
+    each_way(hvp(f), [&](double h) { CHECK(h == Approx(bend)); }, x, 1.0);
+    each_way(twice, [&](double h) { CHECK(h == Approx(bend)); }, x);
+    each_way(sig<double(double)>([=](D y) { return grad<0>(hvp(f))(y, D(1.0)); }), [&](double t) { CHECK(t == Approx(me == 0 ? 12 * x : 0)); }, x);
+  }
+  const auto refused = [&](const auto& program, const std::string& what) {
+    const std::string never = "distributed::send_receive: a part of this derivative would wait for ever, for no rank " + what +
+                              "; to a `send` of what is differentiated belongs a `receive` whose `like` is differentiated, and the other way around";
+    for (const int level : {0, 2})
+      CHECK_THROWS_WITH(compile(program, {.target = Target::c, .opt = level}), Catch::EndsWith(never) && Catch::Contains("distributed_corners_test.cpp:"));
+  };
+  const auto like = sig<double(double)>([=](D x) { return ld::send(x * x, at(0, 1)), x * ld::receive(D(0.0), at(1, 0)); });
+  const auto sent = sig<double(double)>([=](D x) { return ld::send(stop_gradient(x), at(0, 1)), x * ld::receive(x, at(1, 0)); });
+  refused(grad(like), "receives what is sent here");
+  refused(jvp(like), "receives what is sent here");
+  refused(grad(sent), "sends what is received here");
+  CHECK_NOTHROW(compile(like, {.target = Target::c}));
+  // One half alone is the program of some of the ranks.
+  CHECK_NOTHROW(compile(grad(sig<double(double)>([=](D x) { return ld::send(x * x, at(0, 1)), x; })), {.target = Target::c}));
+}
+
+TEST_CASE("a late rank: the others tell each other meanwhile what they have called, which is long") {
+  const std::string place(100, 'p');  // with 200 operations more than the engine sends without a second message
+  double y = 0;
+  const auto sum = [&] { distributed_exchange_f64(place.c_str(), 0, distributed_all_reduce, distributed_sum, -1, -1, 1, &own, &y); };
+  for (int k = 0; k < 200; ++k) sum();
+  if (me == ranks - 1) std::this_thread::sleep_for(std::chrono::milliseconds(ranks > 1 ? 600 : 0));
+  sum();
+  CHECK(y == sum_of([](double r) { return r; }));
+  distributed_end(place.c_str());
 }
 
 TEST_CASE("a part that is computed again for the derivative communicates again") {

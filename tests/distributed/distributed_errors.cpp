@@ -122,7 +122,13 @@ TEST_CASE("faults between processes") {
   CHECK(said("deadlock", "compiled") == from_all(receive + ": error: distributed::send_receive: all ranks wait for each "
                                                  "other: rank 0" + in + ", rank 1" + in + ", rank 2" + in));
   const std::string sent = line("ld::send(a, IF");
-  CHECK(said("unreceived", "compiled") == Lines{"rank 0: " + sent + ": error: distributed::send_receive: rank 0 sends send_receive of "
+  const std::string half = line("ld::send(A(2.0"), whole = line("ld::receive(a, from)"), of = " send_receive of 3 double",
+                    halves = whole + ": error: distributed::send_receive: the ranks do not agree: rank 0 sends" + of + " at " + half +
+                             ", rank 1 receives" + of + ", differentiated at " + whole;
+  const Lines two = said("halves", "compiled");
+  CHECK(std::ranges::find(two, "rank 1: " + halves) != two.end());
+  for (const std::string way : {"eager", "compiled"})
+    CHECK(said("unreceived", way) == Lines{"rank 0: " + sent + ": error: distributed::send_receive: rank 0 sends send_receive of "
                                                 "3 double at " + sent + " to rank 2, which has ended without receiving it"});
   const std::string element = line("ld::all_reduce(a[IF");
   const Lines raised = said("raises", "compiled");
@@ -134,6 +140,14 @@ TEST_CASE("faults between processes") {
   CHECK(killed.back().find("process rank 2") != std::string::npos);
   CHECK(said("root", "compiled") == from_all(line("ld::broadcast(a, 9)") + ": error: distributed::broadcast: expected a root "
                                              "from 0 to 2, got 9"));
+}
+
+TEST_CASE("a loop without iterations needs no engine, though ranks are asked for before it") {
+  const auto run = [](const std::string& what) {
+    return run_process({"env", "LANTERN_DISTRIBUTED=mpi", "LANTERN_MPI=/nowhere/libmpi.so", DISTRIBUTED_FAULTS, what, "compiled"});
+  };
+  CHECK(run("idle").status == 0);
+  CHECK(run("busy").err.find("the engine mpi cannot be loaded") != std::string::npos);
 }
 
 TEST_CASE("ranks that are killed at any time: all processes end, and the checkpoint is whole") {

@@ -125,6 +125,8 @@ TEST_CASE("who sends to whom is computed before a loop of messages") {
   for (const ir::Op* op : module->entry->body->ops) {
     const auto counts = [](const ir::Op& o) { return o.is(ir::Opcode::rem_) || ir::is_constant_call(o); };
     before += counts(*op);
+    if (op->is(ir::Opcode::branch_))  // ranks, if the loop has an iteration
+      for (const ir::Op* inner : op->blocks[0]->ops) before += counts(*inner);
     if (op->is(ir::Opcode::loop_))
       for (const ir::Op* inner : op->blocks[1]->ops) in_loop += counts(*inner);
   }

@@ -50,6 +50,13 @@ void work_until_killed(const std::string& file, std::int64_t victim, std::int64_
 }
 
 int fault(const std::string& what, bool compiled) {
+  if (what == "idle" || what == "busy") {  // a loop that asks for ranks, without and with iterations
+    const auto turns = [](Rep<double> x, Rep<int64_t> n) {
+      return FOR(0, n, x, [](Rep<int64_t>, Rep<double> s) { return s + cast<double>(ld::world().rank() % ld::world().size()); });
+    };
+    compile(turns, {.target = Target::c})(1.0, what == "busy" ? 1 : 0);
+    return 0;
+  }
   const int64_t me = ld::world_rank(), last = ld::world_size() - 1;
   const std::vector<double> x(3, 1.0), longer(4, 1.0);
   const auto all = [](A a) { return ld::all_reduce(a); };
@@ -85,8 +92,19 @@ int fault(const std::string& what, bool compiled) {
       ld::send(a, IF(ld::world().rank() == 0, [] { return Rep<int64_t>(int64_t{2}); }, [] { return Rep<int64_t>(int64_t{-1}); }));
       return a;
     };
-    static const auto* const stays = new auto(compile(to_rank_2, {.target = Target::c}));  // the message names its text
-    (*stays)(x);
+    run(compiled, to_rank_2, x);
+  }
+  if (what == "halves") {  // in this order rank 1 takes the one for the other
+    const auto rank = [](int64_t r) { return [r] { return Rep<int64_t>(r); }; };
+    const auto f = [rank](A a) {
+      const auto first = ld::world().rank() == 0, second = ld::world().rank() == 1;
+      const Rep<int64_t> to = IF(first, rank(1), rank(-1)), from = IF(second, rank(0), rank(-1));
+      ld::send(A(2.0 * stop_gradient(a)), to);
+      ld::send(a, to);
+      const A r = ld::receive(a, from), s = ld::receive(A(stop_gradient(a)), from);
+      return sum(r * a + s);
+    };
+    run(compiled, grad(sig<double(Array<double>)>(f)), x);
   }
   if (what == "throws") {
     if (me == last) throw std::runtime_error("no more");

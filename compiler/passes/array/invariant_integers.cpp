@@ -14,14 +14,20 @@ namespace lantern::passes {
 
 namespace {
 
-/// Integers from integers, and sizes, without a way to fail.
+/// The number of ranks, also where it is only asked for if a loop runs (below).
+bool counts_ranks(const Value* v) {
+  if (v->def && v->def->is(Opcode::branch_)) v = v->def->blocks[0]->yields()[v->index];
+  return v->def && ir::is_count_of_ranks(*v->def);
+}
+
+/// Integers from integers, and sizes, without a way to fail; and ranks, which need an engine.
 bool computes_integer(const Op& op) {
   if (op.results.size() != 1 || !(op.result()->type == ir::I64) || !op.blocks.empty() ||
       op.is(Opcode::constant_))
     return false;
   if (op.is(Opcode::div_) || op.is(Opcode::rem_)) {
     const Value* by = op.operands[1];
-    if (by->def && ir::is_count_of_ranks(*by->def)) return true;
+    if (counts_ranks(by)) return true;
     const Op* number = constant(by);
     return number && number->integer != 0;
   }
@@ -45,8 +51,12 @@ class Motion {
       for (Value*& v : op->operands)
         if (const Op* c = constant(v); c && made_in(v, body_))
           v = ir::clone_over(before, *c, {}, names)->result();
+      if (op->is(Opcode::external_) && !takes_condition()) continue;
       moved.insert(op);
-      before.take(op);  // from here on it is made outside
+      if (op->is(Opcode::external_))
+        take_if_it_runs(op, before);
+      else
+        before.take(op);  // from here on it is made outside
     }
     if (moved.empty()) return false;
     std::erase_if(body_->ops, [&](const Op* op) { return moved.contains(op); });
@@ -54,6 +64,26 @@ class Motion {
   }
 
  private:
+  /// Whether the loop's condition can be asked for twice.
+  bool takes_condition() const {
+    return std::ranges::all_of(loop_->blocks[0]->ops, [](const Op* op) {
+      return op->is(Opcode::yield_) || (op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none);
+    });
+  }
+  /// An engine may be missing, which is an error only of a program that asks for it. Else the value is 1, which divides.
+  void take_if_it_runs(Op* op, ir::Builder& before) {
+    before.loc = op->loc;
+    Renaming names;
+    const Block& condition = *loop_->blocks[0];
+    for (std::size_t i = 0; i < condition.params.size(); ++i) names[condition.params[i]] = loop_->operands[i];
+    Op* const asked = before.branch(ir::clone(before, condition, names)[0], {ir::I64});
+    ir::Builder inside(before.module(), asked->blocks[0]), otherwise(before.module(), asked->blocks[1]);
+    inside.take(op);
+    inside.yield({op->result()});
+    otherwise.yield({otherwise.integer(1)});
+    ir::walk(body_, [&](Op* user) { std::ranges::replace(user->operands, op->result(), asked->result()); });
+  }
+
   Op* loop_;
   Block* body_;
 };

@@ -5,7 +5,7 @@
 //                                                              for (j = 0; j < nx; ++j) v[r + j] = ...
 //
 // Compilers of C do the same; here it lets indices be checked before the loop. Only integers are moved, and
-// what cannot raise.
+// what cannot raise. The rank and the number of ranks are asked for before the loop if it has an iteration: no engine may be there.
 #pragma once
 
 #include "lantern/ir/graph.hpp"
