@@ -215,6 +215,7 @@ class Guard : Flows {
         masks[op->result()] = c.marked ? Masked{nullptr, true, true} : condition_of_cell(b, block, v, c, contributions[v]);
       return;
     }
+    for (Block* inside : op->blocks) ir::walk(inside, [&](Op* inner) { exact_operands(b, inner, masks); });
     if (adds(*op)) return rewrite_addition(b, block, op, masks, contributions);
     if (op->is(Opcode::push_) && marked_tapes_.contains(op->integer)) {
       op->operands[0] = marked(b, op->operands[0], masks);
