@@ -3,6 +3,7 @@
 #include "lantern/codegen/toolchain/clang.hpp"
 
 #include <clang/Basic/DiagnosticOptions.h>
+#include <clang/Basic/TargetInfo.h>
 #include <clang/Basic/Version.h>
 #include <clang/CodeGen/CodeGenAction.h>
 #include <clang/Frontend/CompilerInstance.h>
@@ -531,6 +532,16 @@ Arithmetic arithmetic_of(const std::string& target_cpu) {
   if (machine->getTargetTriple().isAArch64()) return {2, true};
   if (!machine->getTargetTriple().isX86()) return {};
   return {has("+avx512f") ? 8 : has("+avx2") ? 4 : 2, has("+fma")};
+}
+
+bool is_processor(const std::string& name) {
+  const llvm::IntrusiveRefCntPtr<clang::DiagnosticOptions> diagnostic_options(new clang::DiagnosticOptions());
+  clang::IgnoringDiagConsumer silent;
+  clang::DiagnosticsEngine diagnostics(new clang::DiagnosticIDs(), diagnostic_options, &silent, /*ShouldOwnClient=*/false);
+  const auto target_options = std::make_shared<clang::TargetOptions>();
+  target_options->Triple = host_processor().triple;
+  const llvm::IntrusiveRefCntPtr<clang::TargetInfo> target(clang::TargetInfo::CreateTargetInfo(diagnostics, target_options));
+  return target && target->isValidCPUName(name);
 }
 
 std::string clang_version() { return CLANG_VERSION_STRING; }

@@ -66,6 +66,9 @@ struct Arithmetic {
 /// Of a processor by its LLVM name; empty: this machine. Of a name that LLVM does not know, the least.
 Arithmetic arithmetic_of(const std::string& target_cpu = {});
 
+/// Whether Clang generates code for a processor of this name, on this machine.
+bool is_processor(const std::string& name);
+
 /// The version of the Clang library in use, for instance "19.1.7".
 std::string clang_version();
 

@@ -222,6 +222,10 @@ inline std::vector<Row> rows_of_numbers() {
     const D b = sqrt(x);
     return IF(x < 1.0, [&] { return rec(x, std::int64_t{3}); }, [&] { return rec(b, std::int64_t{3}); });
   }, 0, true);
+  r.one("40i", [](D x) {
+    const D n = sqrt(x);
+    return FOR(0, 2, D(0.0), [&](auto, D s) { return s + select(n > 0.0, n * n, 0.0); });
+  }, 0, true);
   // A loop without an iteration, a value that only the first iterations use, two branches of which one is taken.
   r.two("38l", [](D x, D n) {
     const D b = sqrt(x);
@@ -446,6 +450,35 @@ inline std::vector<Row> rows_of_arrays() {
     });
     return roots(a, 1)[1];
   }, {1, 4, 0}, true);
+  // Loops that divide by what may be 0, in place.
+  add("40d", [](V a) {
+    const V b = FOR(0, a.size(), a, [&](auto i, V s) { return s.set(i, 1.0 / s[i]); });
+    return FOR(0, a.size(), D(0.0), [&](auto i, auto sum) {
+      return sum + IF(a[i] > 0.0, [&] { return b[i]; }, [] { return D(1.0); });
+    });
+  }, {2, 0}, true);
+  add("40e", [](V a) {
+    const V b = FOR(1, a.size(), a, [&](auto i, V s) { return s.set(i, s[i] / s[i - 1]); });
+    return IF(a[2] > 0.0, [&] { return b[2]; }, [&] { return b[1]; });
+  }, {3, 6, 0});
+  add("40f", [](V a) {
+    return FOR(0, 2, a.slice(2, 4), [&](auto i, V s) {
+      const D rest = FOR(0, i, s[i], [&](auto j, D t) { return t - s[j]; });
+      return s.set(i, rest / a[i]);
+    })[0];
+  }, {2, 0, 1, 3});
+  add("40g", [](V a) {
+    const auto [b, c] = FOR(1, a.size(), std::pair(a, a), [&](auto i, V s, V t) {
+      return std::pair(s.set(i, s[i] / t[i - 1]), t.set(i, t[i] + s[i - 1]));
+    });
+    return c[1] + c[2];
+  }, {2, -2, 3});
+  add("40h", [](V a) {
+    return FOR(0, a.size() - 1, 1.0 / a, [&](auto i, V s) {
+      const D t = s[i];
+      return s.set(i, s[i + 1] / a[i]).set(i + 1, t);
+    })[1];
+  }, {4, 2, 3, 0});
   add("36c", [](V a) { const D n = norm(a); return n * n; }, {0, 0}, true);
   return r;
 }

@@ -272,3 +272,35 @@ TEST_CASE("wrong template arguments are told in whole, also where Clang reads th
         "      |                             ^\n"
         "lanternc: error: @/m.cpp did not compile\n");
 }
+
+TEST_CASE("a range-based for over what is no range is one error, and none behind another") {
+  const std::string refused = "using D = Rep<double>;\nusing I = Rep<int64_t>;\nusing V = Rep<Array<double>>;\n"
+                              "D f(V x, I n) { return x[n]; }\nLANTERN_FUNCTION(df, grad<1>(f))\n";
+  CHECK(said(refused + "int main() { for (double d : df(std::vector<double>(2), 1)) return d > 0; }\n") ==
+        "@/m.cpp:7:29: error: grad: the argument at position 1 has no floating-point number: there is no derivative by it\n"
+        "    7 | LANTERN_FUNCTION(df, grad<1>(f))\n"
+        "      |                             ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+  CHECK(said("int main() { for (double d : 3) return d > 0; }\n") ==
+        "@/m.cpp:3:30: error: expected an array, a container or a braced list behind ':'\n"
+        "    3 | int main() { for (double d : 3) return d > 0; }\n"
+        "      |                              ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+}
+
+TEST_CASE("structured bindings say how many values there are") {
+  CHECK(said("using D = Rep<double>;\n"
+             "D f(D x, D y) { return x * y; }\n"
+             "D g(D x) { const auto [a, b, c] = grad(f)(x, x); return a; }\n"
+             "D h(D x) { const auto [a, b] = grad<0>(f)(x, x); return a; }\n"
+             "int main() {}\n") ==
+        "@/m.cpp:5:23: error: 3 names provided for structured binding\n"
+        "    5 | D g(D x) { const auto [a, b, c] = grad(f)(x, x); return a; }\n"
+        "      |                       ^~~~~~~~~\n"
+        "@/m.cpp:5:23: note: while ‘const std::tuple<lantern::core::Rep<double>, lantern::core::Rep<double> >’ decomposes into 2 "
+        "elements\n"
+        "@/m.cpp:6:23: error: expected one name: a Rep is one value, and no tuple of several\n"
+        "    6 | D h(D x) { const auto [a, b] = grad<0>(f)(x, x); return a; }\n"
+        "      |                       ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+}

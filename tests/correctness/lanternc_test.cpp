@@ -305,6 +305,8 @@ TEST_CASE("the command line is checked before anything is compiled") {
         "julia, fortran, mex, matlab, svg, rewritten or html, got 'pdf'\n");
   CHECK(refused({scalar, "-O4"}) == "lanternc: error: -O: expected a level from 0 to 3, got '4'\n");
   CHECK(refused({scalar, "--target=tpu"}) == "lanternc: error: --target: expected cpu or cuda, got 'tpu'\n");
+  CHECK(refused({scalar, "--cpu=foo"}) ==
+        "lanternc: error: --cpu: expected LLVM's name of a processor, such as x86-64-v3, got 'foo'\n");
   CHECK(refused({scalar, "--function=dcubic"}) == "lanternc: error: --function is for use with --emit\n");
   CHECK(refused({scalar, "--emit=c", "--with-jit"}) ==
         "lanternc: error: --with-jit is for programs: leave out --emit\n");

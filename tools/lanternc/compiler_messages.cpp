@@ -144,7 +144,8 @@ bool is_closing_word(string_view line) {
 
 /// What Clang says in notes of how it got to a place.
 bool is_link_note(string_view text) {
-  return text.ends_with("requested here") || text.ends_with("required here") || text.starts_with("while ") ||
+  const bool names_of_binding = text.find("’ decomposes into ") != string_view::npos;  // how many g++ expected
+  return text.ends_with("requested here") || text.ends_with("required here") || (text.starts_with("while ") && !names_of_binding) ||
          text.starts_with("in call to ") || text.starts_with("in instantiation of ") ||
          text.starts_with("during template argument deduction") || text.starts_with("(skipping ");
 }
@@ -338,6 +339,25 @@ std::string without_tabs(string_view line) {
   return out;
 }
 
+constexpr const char* no_range = "expected an array, a container or a braced list behind ':'";
+
+/// g++ says of a range-based for over no range, at one place, that begin and that end was not declared: one error.
+void join_range_errors(std::vector<Group>& groups) {
+  const auto tells_of = [](const Group& g, string_view name) {
+    return is_error(g.main) && g.main.text.starts_with("‘" + std::string(name) + "’ was not declared in this scope");
+  };
+  for (Group& g : groups) {
+    if (!tells_of(g, "begin")) continue;
+    const auto other = std::ranges::find_if(groups, [&](const Group& o) {
+      return tells_of(o, "end") && o.main.place.file == g.main.place.file && o.main.place.line == g.main.place.line &&
+             o.main.place.column == g.main.place.column;
+    });
+    if (other == groups.end()) continue;
+    g.main.text = other->main.text = no_range;
+    g.notes.clear(), other->notes.clear();
+  }
+}
+
 class Writer {
  public:
   Writer(const MessageOptions& options, bool colour) : options_(options), colour_(colour) {}
@@ -352,7 +372,7 @@ class Writer {
       plainer.main.text = std::move(*text);
       return write(plainer, true);
     }
-    write(group, false);
+    write(group, group.main.text == no_range);
   }
 
   std::string text() const {
@@ -560,12 +580,14 @@ class Writer {
 
 std::string messages_for_users(const std::string& output, const MessageOptions& options) {
   if (is_crash(output)) return output;
-  const std::vector<Group> groups = groups_of(output);
+  std::vector<Group> groups = groups_of(output);
+  join_range_errors(groups);
   if (std::ranges::none_of(groups, [](const Group& g) { return !g.main.kind.empty(); })) return output;
   Writer writer(options, output.find("\x1b[") != std::string::npos);
-  // Where Clang finds errors in all functions with native control flow, nothing is rewritten: those errors come first.
+  // Where Clang finds errors in all functions with native control flow, nothing is rewritten: those errors come first. So does
+  // what is wrong with the function that gives a range.
   const auto follows = [](const Group& g) {
-    return g.main.text.find("and lanternc does not rewrite control flow here") != std::string::npos;
+    return g.main.text == no_range || g.main.text.find("and lanternc does not rewrite control flow here") != std::string::npos;
   };
   const bool first_errors =
       std::ranges::any_of(groups, [&](const Group& g) { return is_error(g.main) && !follows(g); });

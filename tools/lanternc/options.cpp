@@ -18,6 +18,7 @@
 #include "module_name.hpp"
 #include "lantern/codegen/cuda/print_cuda.hpp"
 #include "lantern/codegen/kernels.hpp"
+#include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/team.hpp"
@@ -373,6 +374,8 @@ Options checked(Given given, const Words& after_dashes) {
   o.lanes = lane_count(given.lanes);
   if (given.target != "cpu" && given.target != "cuda")
     throw Error("--target: expected cpu or cuda, got '" + given.target + "'");
+  if (!o.cpu.empty() && !codegen::is_processor(o.cpu))
+    throw Error("--cpu: expected LLVM's name of a processor, such as x86-64-v3, got '" + o.cpu + "'");
   o.limited_stack = o.is_module();
   o.cuda = given.target == "cuda" || o.emit == Emit::cuda;
   if (o.arch != "compute_80" && !o.cuda) throw Error("--arch goes with --target=cuda; a processor is chosen by --cpu");

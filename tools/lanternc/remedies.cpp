@@ -107,6 +107,12 @@ Remedy iterators(string_view error) {
   return std::nullopt;
 }
 
+/// auto [a, b] = x, where x is one Rep.
+Remedy binding(string_view error) {
+  if (!error.starts_with("cannot decompose ") || !has(error, "Rep<")) return std::nullopt;
+  return told("expected one name: a Rep is one value, and no tuple of several");
+}
+
 /// A function of C++ that is called with a Rep.
 Remedy function_of_values(string_view error, const std::vector<string_view>& notes) {
   std::optional<string_view> name = between(error, "no matching function for call to ‘", "(");
@@ -139,7 +145,7 @@ Remedy missing_header(string_view error, const std::string& include) {
     name = between(error, "‘", "’");
   else if (error.starts_with("use of undeclared identifier '"))
     name = between(error, "'", "'");
-  if (!name || include.empty()) return std::nullopt;
+  if (!name || include.empty() || name == "begin" || name == "end") return std::nullopt;
   constexpr std::array<const char*, 7> headers{"linalg", "special", "solvers", "nn", "random", "onnx", "distributed"};
   for (const char* header : headers)
     if (*name == header) return told("write #include <lantern/" + std::string(header) + ".hpp>: namespace " + header + " is there");
@@ -183,7 +189,7 @@ std::optional<Indexing> indexing(string_view error, const std::vector<string_vie
 }
 
 std::optional<std::string> remedy(string_view error, const std::vector<string_view>& notes, const std::string& include) {
-  for (const auto rule : {conversion, other_operator, iterators})
+  for (const auto rule : {conversion, other_operator, iterators, binding})
     if (auto words = rule(error)) return words;
   for (const auto rule : {element, function_of_values})
     if (auto words = rule(error, notes)) return words;

@@ -34,6 +34,8 @@ class Guard : Flows {
     bool marked = false;         ///< -0 where nothing flows, and nowhere else
   };
   using Masks = std::unordered_map<const Value*, Masked>;
+  /// What is added to cells of one block.
+  using Contributions = std::unordered_map<const Value*, std::vector<Masked>>;
 
   // ---- cells that begin as -0, and tapes
 
@@ -87,8 +89,17 @@ class Guard : Flows {
     Value* const one = b.number(number, ir::Type(like->type.element()));
     return like->type.is_tensor() ? b.emit(Opcode::broadcast_, {one, like}) : one;
   }
-  /// The value as a marked cell takes it.
+  /// The value as a marked cell takes it. Conditions of blocks are asked for while they are written: what is known of the
+  /// value is known of what takes its place.
   Value* marked(Builder& b, Value* v, Masks& masks) {
+    Value* const taken = with_minus_zero(b, v, masks);
+    if (const auto known = derived_.find(v); known != derived_.end() && taken != v) {
+      const Derived d = known->second;
+      derived_[taken] = d;
+    }
+    return taken;
+  }
+  Value* with_minus_zero(Builder& b, Value* v, Masks& masks) {
     if (is_zero(v) || operand(v).flow == Flow::never) return filled(b, -0.0, v);
     if (!derived_.contains(v) && v->def && v->def->is(Opcode::fill_)) return v;  // all of it will be replaced
     const auto m = masks.find(v);
@@ -136,7 +147,7 @@ class Guard : Flows {
     std::vector<Op*> all = std::exchange(block->ops, {});
     Builder b(module_, block);
     Masks masks;
-    std::unordered_map<const Value*, std::vector<Value*>> contributions;  // to cells of this block: their conditions
+    Contributions contributions;
     for (std::size_t i = 0; i < all.size(); ++i) {
       b.loc = all[i]->loc;
       if (i <= t && !adds(*all[i]) && !all[i]->is(Opcode::push_)) {
@@ -193,8 +204,7 @@ class Guard : Flows {
     return false;
   }
 
-  void rewrite(Builder& b, const Block& block, Op* op, Masks& masks,
-               std::unordered_map<const Value*, std::vector<Value*>>& contributions) {
+  void rewrite(Builder& b, const Block& block, Op* op, Masks& masks, Contributions& contributions) {
     const auto keep = [&](Op* o) { b.block()->ops.push_back(o); };
     if (op->is(Opcode::ref_get_) && derived_.contains(op->result())) {
       keep(op);
@@ -205,6 +215,7 @@ class Guard : Flows {
         masks[op->result()] = c.marked ? Masked{nullptr, true, true} : condition_of_cell(b, block, v, c, contributions[v]);
       return;
     }
+    for (Block* inside : op->blocks) ir::walk(inside, [&](Op* inner) { exact_operands(b, inner, masks); });
     if (adds(*op)) return rewrite_addition(b, block, op, masks, contributions);
     if (op->is(Opcode::push_) && marked_tapes_.contains(op->integer)) {
       op->operands[0] = marked(b, op->operands[0], masks);
@@ -303,8 +314,7 @@ class Guard : Flows {
     return yes || no ? any(b, all(b, c, yes), all(b, otherwise(), no)) : nullptr;
   }
 
-  void rewrite_addition(Builder& b, const Block& block, Op* op, Masks& masks,
-                        std::unordered_map<const Value*, std::vector<Value*>>& contributions) {
+  void rewrite_addition(Builder& b, const Block& block, Op* op, Masks& masks, Contributions& contributions) {
     Value* const to = op->operands[0];
     Cell* const c = cell(to);
     std::vector<Value*> given;
@@ -323,28 +333,35 @@ class Guard : Flows {
     Value* condition = nullptr;
     if (c && !c->marked && guarded(*c) && given.size() == 1) condition = condition_of(b, given[0], masks);
     if (!part && !whole && condition && condition->type.is_tensor()) condition = nullptr;
-    exact_operands(b, op, masks);
+    const bool handed_on = condition && whole && holds_one(*c);
+    if (!handed_on) exact_operands(b, op, masks);
     b.block()->ops.push_back(op);
     // Of the cell's own block the condition is seen where it is read.
-    if (c && c->home == &block && own(to)) contributions[to].push_back(condition);
+    if (c && c->home == &block && own(to)) contributions[to].push_back({condition, !handed_on || masks[given[0]].exact});
+  }
+
+  /// Whether a cell is the name of one value of its block.
+  bool holds_one(const Cell& c) const {
+    return !c.outside && !c.whole && std::ranges::count_if(c.uses, [](const Op* use) { return adds(*use); }) == 1 &&
+           std::ranges::all_of(c.uses, [](const Op* use) { return adds(*use) || use->is(Opcode::ref_get_); });
   }
 
   /// Whether anything has been added to a cell, where it is read.
-  Masked condition_of_cell(Builder& b, const Block& block, const Value* v, Cell& c, const std::vector<Value*>& parts) {
+  Masked condition_of_cell(Builder& b, const Block& block, const Value* v, Cell& c, const std::vector<Masked>& parts) {
     const Form form = condition(block, v, c);
     Value* total = nullptr;
-    bool first = true;
+    bool first = true, exact = true;
     const auto join = [&](Value* one) {
       total = first ? one : any(b, total, one);
       first = false;
     };
-    for (Value* one : parts) join(one);
+    for (const Masked& one : parts) join(one.condition), exact &= one.exact;
     if (form == Form::unseen) {
       join(nullptr);
     } else if (form != Form::never) {
       join(materialise(b, block, form));
     }
-    return {total};
+    return {total, exact};
   }
 
   ir::Module& module_;

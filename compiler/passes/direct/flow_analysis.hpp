@@ -38,7 +38,6 @@ class Flows {
     bool outside = false;      ///< used in other blocks than its own
     bool wanted = false;       ///< a product is made of what it holds
     bool wanted_pole = false;  ///< with a factor that may be infinite
-    bool wanted_quotient = false;  ///< one of them is infinite where the program itself divides by 0
     bool recurrent = false;    ///< of an array that a loop hands on, and reads elements of
     bool whole = false;        ///< it is taken for one to which something flows always
     bool marked = false;       ///< it begins as -0 and holds -0 as long as nothing has been added
@@ -52,12 +51,12 @@ class Flows {
     bool by_element = false;  ///< the condition is a tensor's
     bool wanted_pole = false;  ///< a product is made of it, with a factor that may be infinite
   };
-  /// What is asked of a value: a product, a factor that may be infinite, one that is where the program divides by 0.
+  /// What is asked of a value: a product, a factor that may be infinite.
   struct Wanted {
-    bool any = false, pole = false, quotient = false;
+    bool any = false, pole = false;
     bool operator|=(const Wanted& w) {
-      const bool more = (w.any && !any) || (w.pole && !pole) || (w.quotient && !quotient);
-      any |= w.any, pole |= w.pole, quotient |= w.quotient;
+      const bool more = (w.any && !any) || (w.pole && !pole);
+      any |= w.any, pole |= w.pole;
       return more;
     }
   };
@@ -234,11 +233,10 @@ class Flows {
   /// The same of a part of a value, where a constant 0 means that nothing flows.
   Derived part(const Value* v) const { return is_zero(v) ? Derived{Flow::never} : operand(v); }
 
-  /// Whether a cell is taken for one to which something flows always: it would cost too much to know. An array that a loop
-  /// reads and changes where the program divides takes a quarter longer, and each iteration and each call pays for a number
-  /// that they hand on: only a factor that may be infinite is worth it.
+  /// Whether a cell is taken for one to which something flows always: each iteration and each call pays for a number that
+  /// they hand on, and only a factor that may be infinite is worth it.
   bool counts_as_whole(const Value* v, const Cell& c) const {
-    return v->type.content().is_tensor() && c.recurrent ? c.wanted_quotient : !c.wanted_pole && goes_around(c);
+    return !(v->type.content().is_tensor() && c.recurrent) && !c.wanted_pole && goes_around(c);
   }
   /// Whether a loop takes the cell from iteration to iteration, or calls take it on.
   bool goes_around(const Cell& c) const {
@@ -521,15 +519,14 @@ class Flows {
   // ---- where it matters
 
   void find_wanted() {
-    find_divided();
     bool changed = true;
     while (changed) {
       changed = false;
-      const auto of = [](const Cell& c) { return Wanted{c.wanted, c.wanted_pole, c.wanted_quotient}; };
+      const auto of = [](const Cell& c) { return Wanted{c.wanted, c.wanted_pole}; };
       const auto want = [&](Cell& c, const Wanted& w) {
         Wanted all = of(c);
         changed |= all |= w;
-        c.wanted = all.any, c.wanted_pole = all.pole, c.wanted_quotient = all.quotient;
+        c.wanted = all.any, c.wanted_pole = all.pole;
       };
       for (const auto& [b, ops] : backward_) {
         std::unordered_map<const Value*, Wanted> needed;
@@ -566,7 +563,7 @@ class Flows {
           if (is_product(op)) {
             w.any = true;
             for (const Value* v : op.operands)
-              if (!derived_.contains(v) && near_pole(v)) w.pole = true, w.quotient |= in_iteration(b) && divides_as_program(v);
+              w.pole |= !derived_.contains(v) && near_pole(v);
           }
           need(op, w);
         }
@@ -585,21 +582,7 @@ class Flows {
     }
   }
 
-  /// Finds what forward parts divide by.
-  void find_divided() {
-    for (Block* b : blocks_)
-      for (std::size_t i = 0, t = place_of_end(*b); i < t && end(*b); ++i)
-        if (b->ops[i]->is(Opcode::div_)) divided_.insert(b->ops[i]->operands[1]);
-  }
-  /// Whether a factor is a quotient by something that the program itself divides by.
-  bool divides_as_program(const Value* v, int depth = 6) const {
-    if (!v->def || depth == 0) return false;
-    if (v->def->is(Opcode::div_) && divided_.contains(v->def->operands[1])) return true;
-    return ir::info(v->def->code).elementwise &&
-           std::ranges::any_of(v->def->operands, [&](const Value* x) { return divides_as_program(x, depth - 1); });
-  }
-
-  /// Finds the arrays that loops hand on and read elements of; what is asked of one version of an array is asked of all.
+  /// Finds the arrays that loops hand on and read elements of.
   void find_recurrent() {
     std::unordered_map<const Value*, const Value*> same;  // of one array, handed on or with one element replaced
     const auto root = [&](const Value* v) {
@@ -624,22 +607,16 @@ class Flows {
     for (const auto& [v, c] : cells_)
       if (const auto loops = handed_on_by.find(root(v)); loops != handed_on_by.end())
         for (const Op* use : c.uses)
-          if (adds_to_part(*use) && in_iteration(use->parent, c.home, &loops->second)) recurrent.insert(root(v));
-    std::unordered_set<const Value*> divided;
-    for (const auto& [v, c] : cells_)
-      if (c.wanted_quotient) divided.insert(root(v));
-    for (auto& [v, c] : cells_) {
-      c.recurrent = recurrent.contains(root(v));
-      c.wanted_quotient |= divided.contains(root(v));
-    }
+          if (adds_to_part(*use) && in_iteration(use->parent, c.home, loops->second)) recurrent.insert(root(v));
+    for (auto& [v, c] : cells_) c.recurrent = recurrent.contains(root(v));
   }
   /// Whether a block, below a home, belongs to an iteration of one of some loops around it, not to what follows them.
-  bool in_iteration(const Block* block, const Block* home = nullptr, const std::unordered_set<const Op*>* loops = nullptr) {
-    bool below = !home;
+  bool in_iteration(const Block* block, const Block* home, const std::unordered_set<const Op*>& loops) {
+    bool below = false;
     for (const Block* at = block; at && at->parent; at = at->parent->parent) {
       const Op *const around = at->parent, *const fun = around->parent ? around->parent->parent : nullptr;
       below |= around->parent == home;
-      if (below && around->is(Opcode::branch_) && fun && (loops ? loops->contains(fun) : loops_.contains(fun)) &&
+      if (below && around->is(Opcode::branch_) && fun && loops.contains(fun) &&
           end(*fun->blocks[0]) == around && around->blocks[0] == at)
         return true;
     }
@@ -745,7 +722,6 @@ class Flows {
   ContinuationClasses classes_;
   std::vector<const Op*> pushes_;
   std::unordered_map<std::int64_t, Wanted> wanted_of_tape_;
-  std::unordered_set<const Value*> divided_;
   std::unordered_map<const Value*, Derived> derived_;
   std::unordered_map<const ir::Function*, bool> ordered_;  ///< functions: whether they make ordered calls
   std::vector<std::pair<Block*, std::vector<Op*>>> backward_;
