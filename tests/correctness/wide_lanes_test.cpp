@@ -102,6 +102,33 @@ Rep<Array<std::int64_t>> every_so_many_integers(Rep<Array<std::int64_t>> x, Rep<
   return y;
 }
 
+/// Adjoints go to elements that overlap: of rows, each made of the one above, and of an array that changes in place, from
+/// the first element or from the last.
+auto neighbours_above(int a, int b) {
+  return [a, b](A x) {
+    const I n = x.size();
+    const M first = FOR(0, n, fill(D(0.0), I(5), n), [&](I j, M m) { return m.set(0, j, x[j]); });
+    const M all = FOR(1, 5, first, [&](I i, M rows) {
+      return FOR(5, n - 5, rows, [&](I j, M m) {
+        return m.set(i, j, sin(m(i - 1, j + a)) * m(i - 1, j) - 0.3 * m(i - 1, j + b) * m(i - 1, j + b));
+      });
+    });
+    return FOR(0, n, D(0.0), [&](I j, D s) { return s + all(4, j) * x[j]; });
+  };
+}
+auto in_place(int a, bool back) {
+  return [a, back](A x) {
+    const I n = x.size();
+    const A all = FOR(0, 4, x, [&](I, A u) {
+      return FOR(0, n - 5, u, [&](I k, A v) {
+        const I i = back ? n - 1 - k : k;
+        return v.set(i, max(0.9 * v[i] + 0.2 * v[i + a], 0.5 * x[i]));
+      });
+    });
+    return FOR(0, n, D(0.0), [&](I j, D s) { return s + all[j] * all[j]; });
+  };
+}
+
 template <class F, class... In>
 void same(F f, const In&... in) {
   const auto expected = compile(f, {.target = Target::c, .opt = 0})(in...);
@@ -175,6 +202,27 @@ TEST_CASE("wide lanes: every second, third or fourth element, and from the last 
   }
   const std::string adds = compile(grad<1>(products), {.target = Target::cpp, .opt = 3, .lanes = 8}).source();
   for (const std::string step : {"2", "3", "4"}) CHECK(adds.find("add_every" + step) != std::string::npos);
+}
+
+TEST_CASE("wide lanes: sums of elements that overlap", "[lanes]") {
+  const std::pair<int, int> places[] = {{1, -1}, {2, 1}, {-3, 1}, {4, 0}, {5, -2}};
+  for (const auto& [a, b] : places) {
+    CAPTURE(a, b);
+    const auto above = sig<double(Array<double>)>(neighbours_above(a, b));
+    for (const std::size_t n : {0u, 9u, 11u, 26u, 43u, 75u}) same(grad<0>(above), numbers(n, 0.4));
+  }
+  for (const int a : {1, 3, 5})
+    for (const bool back : {false, true}) {
+      const auto changed = sig<double(Array<double>)>(in_place(back ? -a : a, back));
+      for (const std::size_t n : {0u, 5u, 6u, 21u, 38u, 70u}) same(grad<0>(changed), numbers(n, 0.4));
+    }
+  const auto text = [](const auto& f) {
+    return compile(grad<0>(sig<double(Array<double>)>(f)), {.target = Target::cpp, .opt = 3, .lanes = 8}).source();
+  };
+  CHECK(text(neighbours_above(1, -1)).find("lt_joined_down_") != std::string::npos);
+  CHECK(text(neighbours_above(5, -5)).find("lt_joined_") == std::string::npos);
+  CHECK(text(in_place(1, false)).find("lt_joined_down_set0_add1_") != std::string::npos);
+  CHECK(text(in_place(-1, true)).find("lt_joined_back_up_") != std::string::npos);
 }
 
 TEST_CASE("wide lanes: a side of a branch that no lane takes is left out", "[lanes]") {

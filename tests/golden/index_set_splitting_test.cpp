@@ -238,3 +238,65 @@ TEST_CASE("index_set_splitting: indices that wrap around or stop at an end", "[p
                    [](I i, I n) { return select(i == n - 1, I(0), i + 1); }),
         " select ");
 }
+
+TEST_CASE("index_set_splitting: recurrences are split before they are differentiated", "[passes]") {
+  using D = Rep<double>;
+  using I = Rep<std::int64_t>;
+  using A = Rep<Array<double>>;
+  // A bag is filled: from row to row, of elements that lie by a weight before.
+  const auto bag = [](Rep<Array<std::int64_t>> weight, A worth, I room) {
+    const I n = room + 1, items = weight.size();
+    const A table = FOR(1, items + 1, fill(D(0.0), (items + 1) * n), [&](I i, A rows) {
+      const I w = weight[i - 1];
+      return FOR(0, n, rows, [&](I c, A t) {
+        return IF(
+            c < w, [&] { return t.set(i * n + c, t[(i - 1) * n + c]); },
+            [&] { return t.set(i * n + c, max(t[(i - 1) * n + c], t[(i - 1) * n + c - w] + worth[i - 1])); });
+      });
+    });
+    return table[items * n + room] + 0.1 * sum(table * table);
+  };
+  const auto slow = eager(grad<1>(bag));
+  const auto fast = compile(grad<1>(bag), {.target = Target::cpp, .opt = 3, .lanes = 4});
+  const auto plain = compile(grad<1>(bag), {.opt = 0});
+  const std::vector<double> worth{3.0, 1.5, 4.0, 2.25, 0.5};
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const std::vector<std::int64_t> weights[] = {
+      {2, 3, 5, 1, 4}, {0, 7, 20, 3, 0}, {most, 1, most, 40, 2}, {-1, 2, -1, 5, -1}, {41, 42, 40, 1, 1}};
+  for (const std::int64_t room : {0, 1, 7, 40})
+    for (const auto& w : weights) {
+      CAPTURE(room, w);
+      const auto e = slow(w, worth, room), f = fast(w, worth, room), p = plain(w, worth, room);
+      for (std::size_t i = 0; i < worth.size(); ++i) {
+        CHECK(f[i] == Approx(e[i]).epsilon(1e-12));
+        CHECK(p[i] == Approx(e[i]).epsilon(1e-12));
+      }
+    }
+  CHECK(fast.source("ir").find("boolx") != std::string::npos);  // its choices run in lanes
+
+  // The cheapest way down, which asks at both ends of a row: nothing is kept of the iterations.
+  const auto way = [](A cost, I n) {
+    using M = Rep<Tensor<double, dyn, dyn>>;
+    const M first = FOR(0, n, fill(D(0.0), n, n), [&](I j, M m) { return m.set(0, j, cost[j]); });
+    const M all = FOR(1, n, first, [&](I i, M rows) {
+      return FOR(0, n, rows, [&](I j, M m) {
+        const D left = IF(
+            0 < j, [&] { return min(m(i - 1, j), m(i - 1, j - 1)); }, [&] { return m(i - 1, j); });
+        const D best = IF(
+            j < n - 1, [&] { return min(left, m(i - 1, j + 1)); }, [&] { return left; });
+        return m.set(i, j, best + cost[i * n + j] * cost[i * n + j]);
+      });
+    });
+    return FOR(0, n, D(0.0), [&](I j, D s) { return s + all(n - 1, j) * all(n - 1, j); });
+  };
+  const auto exact = eager(grad<0>(way));
+  const auto quick = compile(grad<0>(way), {.target = Target::cpp, .opt = 3, .lanes = 4});
+  CHECK(quick.source("ir").find("push") == std::string::npos);
+  for (const std::int64_t n : {1, 2, 3, 8, 19}) {
+    CAPTURE(n);
+    std::vector<double> cost(static_cast<std::size_t>(n * n));
+    for (std::size_t i = 0; i < cost.size(); ++i) cost[i] = 1.0 + std::sin(1.7 * static_cast<double>(i * i));
+    const auto e = exact(cost, n), g = quick(cost, n);
+    for (std::size_t i = 0; i < cost.size(); ++i) CHECK(g[i] == Approx(e[i]).epsilon(1e-12));
+  }
+}
