@@ -164,7 +164,7 @@ std::string joined_writes(std::string_view what, int lanes, const std::string& t
       }
     body += "  p[" + std::to_string(at) + "] = " + sum + ";\n";
   }
-  const std::string none = zeros ? "  const " + type + " none = -(" + type + "){0};\n" : "";
+  const std::string none = zeros ? "  const " + type + " zero = {0}, none = -zero;\n" : "";
   return "(" + element + "* p" + parameters + ") {\n" + none + body + "}\n";
 }
 
