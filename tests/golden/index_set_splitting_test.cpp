@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <random>
@@ -300,3 +301,76 @@ TEST_CASE("index_set_splitting: recurrences are split before they are differenti
     for (std::size_t i = 0; i < cost.size(); ++i) CHECK(g[i] == Approx(e[i]).epsilon(1e-12));
   }
 }
+
+TEST_CASE("index_set_splitting: random recurrences and their derivatives", "[passes]") {
+  using D = Rep<double>;
+  using I = Rep<std::int64_t>;
+  using A = Rep<Array<double>>;
+  const char* const first = std::getenv("LANTERN_FIRST_SEED");
+  const char* const many = std::getenv("LANTERN_RANDOM_SEEDS");
+  const unsigned from = first ? static_cast<unsigned>(std::atoi(first)) : 1, seeds = many ? static_cast<unsigned>(std::atoi(many)) : 3;
+  for (unsigned seed = from; seed < from + seeds; ++seed) {
+    std::mt19937 engine(seed);
+    const auto number = [&](int lo, int hi) { return std::uniform_int_distribution(lo, hi)(engine); };
+    struct Question {
+      int kind, shift, back, far;
+    };
+    std::vector<Question> questions;
+    for (int q = number(1, 3); q > 0; --q) questions.push_back({number(0, 6), number(-1, 2), number(0, 3), number(0, 4)});
+    const bool table = number(0, 1) == 1, nested = number(0, 3) == 0;
+    const int low = number(0, 1);
+    // Rows of a table, or one row in place: elements before and after it, but not beyond its ends.
+    const auto program = [=](A x, I n, I w) {
+      const I rows = 3;
+      const A start = FOR(0, n, fill(D(0.0), table ? rows * n : n), [&](I i, A t) { return t.set(i, x[i]); });
+      const A all = FOR(1, rows, start, [&](I r, A above) {
+        const I to = table ? r * n : I(0), of = table ? (r - 1) * n : I(0);
+        return FOR(low, n, above, [&](I c, A t) {
+          const auto holds = [&](const Question& q) -> Rep<bool> {
+            switch (q.kind) {
+              case 0: return c < w + q.shift;
+              case 1: return c > q.shift;
+              case 2: return c <= n - 2 + q.shift;
+              case 3: return c == w;
+              case 4: return c + q.shift != n - 1;
+              case 5: return w <= c - q.shift;
+              default: return c < q.far;
+            }
+          };
+          const auto element = [&](const Question& q, int sign) { return t[of + max(min(c + sign * q.back, n - 1), 0)]; };
+          D v = 0.9 * t[of + c];
+          for (const Question& q : questions) {
+            const D before = v;
+            v = IF(
+                holds(q),
+                [&] {
+                  if (!nested) return before + 0.3 * element(q, -1) * x[c];
+                  return IF(
+                      c < w, [&] { return max(before, element(q, 1)); }, [&] { return before * 0.7; });
+                },
+                [&] { return min(before + 0.1, sin(element(q, 1)) + before); });
+          }
+          return IF(
+              holds(questions[0]), [&] { return t.set(to + c, v); }, [&] { return t.set(to + c, v + 0.2 * x[c]); });
+        });
+      });
+      return sum(all * all);
+    };
+    const auto f = sig<double(Array<double>, std::int64_t, std::int64_t)>(program);
+    const auto slow = eager(grad<0>(f));
+    const auto fast = compile(grad<0>(f), {.target = Target::cpp, .opt = 3, .lanes = 4});
+    const auto plain = compile(grad<0>(f), {.opt = 0});
+    for (const std::int64_t n : {1, 2, 5, 13, 22})
+      for (const std::int64_t w : {-2, 0, 1, 3, 12, 40}) {
+        CAPTURE(seed, n, w);
+        std::vector<double> x(static_cast<std::size_t>(n));
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(2.3 * static_cast<double>(i) + 0.7 * seed) + 0.31;
+        const auto e = slow(x, n, w), g = fast(x, n, w), p = plain(x, n, w);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          CHECK(g[i] == Approx(e[i]).epsilon(1e-10).margin(1e-11));
+          CHECK(p[i] == Approx(e[i]).epsilon(1e-10).margin(1e-11));
+        }
+      }
+  }
+}
+
