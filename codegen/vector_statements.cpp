@@ -382,13 +382,15 @@ void StatementPrinter::lanes_access(const Op& op) {
   line(function + "(" + arguments + ", " + text(op.operands[rank + 1]) + (some ? ", " + count : "") + ");");
 }
 
-/// How far from the elements that an iteration of a loop writes those lie that it adds to next, in the same tensor. They
-/// overlap: a load of what was stored in two pieces just before waits until both are in the cache.
+/// How far from the elements that an iteration of a loop writes those lie that it adds to next, in the same
+/// tensor. They overlap: a load of what was stored in two pieces just before waits until both are in the
+/// cache.
 std::optional<std::int64_t> StatementPrinter::distance_to_next(const Op& write, std::size_t index,
-                                                                const std::vector<JoinedWrite>& so_far) const {
+                                                               const std::vector<JoinedWrite>& so_far) const {
   constexpr std::int64_t farthest = 4;
   const Kind kind = write.operands[0]->type.element();
-  if ((kind != Kind::f64 && kind != Kind::f32) || steps_by(write.parent) == 0 || uses_.count(write.result()) != 1)
+  if ((kind != Kind::f64 && kind != Kind::f32) || steps_by(write.parent) == 0 ||
+      uses_.count(write.result()) != 1)
     return {};
   const Op* const next = uses_.user(write.result());
   if (!next || next->parent != write.parent || !next->is(Opcode::add_at_) || !next->in_place ||
@@ -408,9 +410,10 @@ std::optional<std::int64_t> StatementPrinter::distance_to_next(const Op& write, 
   return distance;
 }
 
-/// Writes of one iteration, the last with its first lane at `address`: the sums of what overlaps are made in registers.
-void StatementPrinter::joined_writes(const Op& last, const std::vector<JoinedWrite>& writes, const std::string& address,
-                                     bool back) {
+/// Writes of one iteration, the last with its first lane at `address`: the sums of what overlaps are made in
+/// registers.
+void StatementPrinter::joined_writes(const Op& last, const std::vector<JoinedWrite>& writes,
+                                     const std::string& address, bool back) {
   const std::int64_t lowest = std::ranges::min(writes, {}, &JoinedWrite::place).place;
   const ir::Type& type = last.operands.back()->type;
   const bool rises = (steps_by(last.parent) > 0) != back;

@@ -108,8 +108,8 @@ std::string add_every(int step, int lanes, const std::string& type, const std::s
          "] += x[i];\n#endif\n}\n";
 }
 
-std::string joined_writes(std::string_view what, int lanes, const std::string& type, const std::string& element,
-                          const std::string& load, const std::string& store) {
+std::string joined_writes(std::string_view what, int lanes, const std::string& type,
+                          const std::string& element, const std::string& load, const std::string& store) {
   struct Write {
     bool adds;
     int shift;
@@ -121,7 +121,8 @@ std::string joined_writes(std::string_view what, int lanes, const std::string& t
       writes.push_back({at == "_add", what[i + 4] - '0'});
       width = std::max(width, writes.back().shift);
     }
-  const bool up = what.find("_up") != std::string_view::npos, back = what.find("_back") != std::string_view::npos;
+  const bool up = what.find("_up") != std::string_view::npos,
+             back = what.find("_back") != std::string_view::npos;
   const int start = up ? width : 0;
   const auto x = [](std::size_t i) { return "x" + std::to_string(i); };
   // The lane of a write that goes to an element; none where it goes to others.

@@ -102,8 +102,8 @@ Rep<Array<std::int64_t>> every_so_many_integers(Rep<Array<std::int64_t>> x, Rep<
   return y;
 }
 
-/// Adjoints go to elements that overlap: of rows, each made of the one above, and of an array that changes in place, from
-/// the first element or from the last.
+/// Adjoints go to elements that overlap: of rows, each made of the one above, and of an array that changes in
+/// place, from the first element or from the last.
 auto neighbours_above(int a, int b) {
   return [a, b](A x) {
     const I n = x.size();

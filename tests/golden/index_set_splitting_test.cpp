@@ -308,7 +308,8 @@ TEST_CASE("index_set_splitting: random recurrences and their derivatives", "[pas
   using A = Rep<Array<double>>;
   const char* const first = std::getenv("LANTERN_FIRST_SEED");
   const char* const many = std::getenv("LANTERN_RANDOM_SEEDS");
-  const unsigned from = first ? static_cast<unsigned>(std::atoi(first)) : 1, seeds = many ? static_cast<unsigned>(std::atoi(many)) : 3;
+  const unsigned from = first ? static_cast<unsigned>(std::atoi(first)) : 1,
+                 seeds = many ? static_cast<unsigned>(std::atoi(many)) : 3;
   for (unsigned seed = from; seed < from + seeds; ++seed) {
     std::mt19937 engine(seed);
     const auto number = [&](int lo, int hi) { return std::uniform_int_distribution(lo, hi)(engine); };
@@ -316,7 +317,8 @@ TEST_CASE("index_set_splitting: random recurrences and their derivatives", "[pas
       int kind, shift, back, far;
     };
     std::vector<Question> questions;
-    for (int q = number(1, 3); q > 0; --q) questions.push_back({number(0, 6), number(-1, 2), number(0, 3), number(0, 4)});
+    for (int q = number(1, 3); q > 0; --q)
+      questions.push_back({number(0, 6), number(-1, 2), number(0, 3), number(0, 4)});
     const bool table = number(0, 1) == 1, nested = number(0, 3) == 0;
     const int low = number(0, 1);
     // Rows of a table, or one row in place: elements before and after it, but not beyond its ends.
@@ -328,16 +330,25 @@ TEST_CASE("index_set_splitting: random recurrences and their derivatives", "[pas
         return FOR(low, n, above, [&](I c, A t) {
           const auto holds = [&](const Question& q) -> Rep<bool> {
             switch (q.kind) {
-              case 0: return c < w + q.shift;
-              case 1: return c > q.shift;
-              case 2: return c <= n - 2 + q.shift;
-              case 3: return c == w;
-              case 4: return c + q.shift != n - 1;
-              case 5: return w <= c - q.shift;
-              default: return c < q.far;
+              case 0:
+                return c < w + q.shift;
+              case 1:
+                return c > q.shift;
+              case 2:
+                return c <= n - 2 + q.shift;
+              case 3:
+                return c == w;
+              case 4:
+                return c + q.shift != n - 1;
+              case 5:
+                return w <= c - q.shift;
+              default:
+                return c < q.far;
             }
           };
-          const auto element = [&](const Question& q, int sign) { return t[of + max(min(c + sign * q.back, n - 1), 0)]; };
+          const auto element = [&](const Question& q, int sign) {
+            return t[of + max(min(c + sign * q.back, n - 1), 0)];
+          };
           D v = 0.9 * t[of + c];
           for (const Question& q : questions) {
             const D before = v;
@@ -351,7 +362,8 @@ TEST_CASE("index_set_splitting: random recurrences and their derivatives", "[pas
                 [&] { return min(before + 0.1, sin(element(q, 1)) + before); });
           }
           return IF(
-              holds(questions[0]), [&] { return t.set(to + c, v); }, [&] { return t.set(to + c, v + 0.2 * x[c]); });
+              holds(questions[0]), [&] { return t.set(to + c, v); },
+              [&] { return t.set(to + c, v + 0.2 * x[c]); });
         });
       });
       return sum(all * all);
@@ -364,7 +376,8 @@ TEST_CASE("index_set_splitting: random recurrences and their derivatives", "[pas
       for (const std::int64_t w : {-2, 0, 1, 3, 12, 40}) {
         CAPTURE(seed, n, w);
         std::vector<double> x(static_cast<std::size_t>(n));
-        for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(2.3 * static_cast<double>(i) + 0.7 * seed) + 0.31;
+        for (std::size_t i = 0; i < x.size(); ++i)
+          x[i] = std::sin(2.3 * static_cast<double>(i) + 0.7 * seed) + 0.31;
         const auto e = slow(x, n, w), g = fast(x, n, w), p = plain(x, n, w);
         for (std::size_t i = 0; i < x.size(); ++i) {
           CHECK(g[i] == Approx(e[i]).epsilon(1e-10).margin(1e-11));
@@ -373,4 +386,3 @@ TEST_CASE("index_set_splitting: random recurrences and their derivatives", "[pas
       }
   }
 }
-

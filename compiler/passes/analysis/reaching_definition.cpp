@@ -5,14 +5,15 @@
 #include <ranges>
 #include <vector>
 
-#include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/def_chain.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
 
 namespace lantern::passes {
 
 namespace {
 
-struct State {
+/// A loop and a piece of its state.
+struct Carrier {
   const Op* loop = nullptr;
   std::size_t index = 0;
 };
@@ -24,8 +25,8 @@ bool in_loop(const Block* block) {
 }
 
 /// The loops around a reading that have the tensor as a piece of their state, the innermost first.
-std::vector<State> carriers(const Op& get) {
-  std::vector<State> found;
+std::vector<Carrier> carriers(const Op& get) {
+  std::vector<Carrier> found;
   for (const Value* v = get.operands[0]; in_loop(v->block);) {
     const Op* const op = owner(v);
     if (!v->def) {
@@ -53,7 +54,8 @@ Value* reaching_definition(const Op& get) {
     DefChain versions;
     if (!versions.collect_defs(loop, state) || !versions.values.contains(get.operands[0])) continue;
     const auto independent = [&](Iteration when) {
-      return std::ranges::all_of(versions.writes, [&](const Op* w) { return is_independent_of(get, *w, loop, when); });
+      return std::ranges::all_of(versions.writes,
+                                 [&](const Op* w) { return is_independent_of(get, *w, loop, when); });
     };
     if (independent(Iteration::later)) return loop->results[state];
     return independent(Iteration::earlier) ? loop->operands[state] : nullptr;
