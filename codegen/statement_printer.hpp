@@ -232,6 +232,17 @@ class StatementPrinter {
     Expression start, step;
   };
   std::optional<LaneSteps> lane_steps(const ir::Value* index);
+  /// Writes to elements beside each other, printed together: what is stored or added, and how far from the
+  /// first one.
+  struct JoinedWrite {
+    std::string value;
+    std::int64_t place = 0;
+    bool adds = false;
+  };
+  std::optional<std::int64_t> distance_to_next(const ir::Op& write, std::size_t index,
+                                               const std::vector<JoinedWrite>& so_far) const;
+  void joined_writes(const ir::Op& last, const std::vector<JoinedWrite>& writes, const std::string& address,
+                     bool back);
 
   // ---- cells, continuations (cell_statements.cpp)
   void cell(const ir::Op& op);
@@ -297,6 +308,8 @@ class StatementPrinter {
   std::unordered_map<const ir::Value*, Dims> dims_;
   std::unordered_map<const ir::Value*, std::int64_t> sizes_;
   std::int64_t symbols_ = 0;
+  /// Those that end with an operation which is still to be printed.
+  std::unordered_map<const ir::Op*, std::vector<JoinedWrite>> joined_;
   std::unordered_map<const ir::Value*, std::size_t> placed_;  ///< tensors that become a result of the entry
   std::vector<std::string> parameter_names_, result_names_;
   std::string frame_;  ///< the parameter that holds them all, where they are many

@@ -1,7 +1,10 @@
 // Operations on vectors: arithmetic in the compilers' vector extension, elements of tensors lane by lane.
 #include <algorithm>
+#include <tuple>
 
 #include "lantern/codegen/statement_printer.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
 
@@ -32,6 +35,31 @@ bool mixes(Opcode code) {
     default:
       return false;
   }
+}
+
+/// A vector of indices without the constants that are added to it, and their sum.
+std::tuple<const Value*, const Value*, std::uint64_t> without_constants(const Value* v) {
+  std::uint64_t by = 0;
+  for (;;) {
+    const Op* const op = v->def;
+    if (!op || !(op->is(Opcode::add_) || op->is(Opcode::sub_))) return {v, nullptr, by};
+    const std::size_t splat = is_splat(op->operands[1]) ? 1 : 0;
+    if (!is_splat(op->operands[splat]) || (op->is(Opcode::sub_) && splat == 0)) return {v, nullptr, by};
+    const passes::Offset o = passes::offset(op->operands[splat]->def->operands[0]);
+    if (o.base && op->is(Opcode::sub_)) return {v, nullptr, by};
+    by += op->is(Opcode::sub_) ? 0 - o.by : o.by;
+    v = op->operands[1 - splat];
+    if (o.base) return {v, o.base, by};
+  }
+}
+
+/// By how much a loop's number grows from iteration to iteration; 0: that is not known.
+std::int64_t steps_by(const ir::Block* body) {
+  const Op* const loop = body->parent;
+  if (!loop || !loop->is(Opcode::loop_)) return 0;
+  for (std::size_t i = 0; i < body->params.size(); ++i)
+    if (const auto step = passes::step_of(loop, i); step && *step != 0) return *step;
+  return 0;
 }
 
 }  // namespace
@@ -336,7 +364,68 @@ void StatementPrinter::lanes_access(const Op& op) {
     const std::string text = function + "(" + arguments + (some ? ", " + count : "") + ")";
     return define(op, {text, Precedence::primary, true, offset.varying});
   }
+  if (const bool back = name.ends_with("_back"); name == "store" || name == "add" || back) {
+    std::vector<JoinedWrite> writes{{"", 0, adds}};
+    if (const auto before = joined_.find(&op); before != joined_.end()) {
+      writes = std::move(before->second);
+      joined_.erase(before);
+    }
+    const auto distance = distance_to_next(op, 1 + which, writes);
+    if (distance || writes.size() > 1) writes.back().value = atom(op.operands[rank + 1]);
+    if (distance) {
+      writes.push_back({"", writes.back().place + *distance, true});
+      joined_[uses_.user(op.result())] = std::move(writes);
+      return;
+    }
+    if (writes.size() > 1) return joined_writes(op, writes, arguments, back);
+  }
   line(function + "(" + arguments + ", " + text(op.operands[rank + 1]) + (some ? ", " + count : "") + ");");
+}
+
+/// How far from the elements that an iteration of a loop writes those lie that it adds to next, in the same
+/// tensor. They overlap: a load of what was stored in two pieces just before waits until both are in the
+/// cache.
+std::optional<std::int64_t> StatementPrinter::distance_to_next(const Op& write, std::size_t index,
+                                                               const std::vector<JoinedWrite>& so_far) const {
+  constexpr std::int64_t farthest = 4;
+  const Kind kind = write.operands[0]->type.element();
+  if ((kind != Kind::f64 && kind != Kind::f32) || steps_by(write.parent) == 0 ||
+      uses_.count(write.result()) != 1)
+    return {};
+  const Op* const next = uses_.user(write.result());
+  if (!next || next->parent != write.parent || !next->is(Opcode::add_at_) || !next->in_place ||
+      next->operands[0] != write.result() || !(next->operands[index]->type == write.operands[index]->type))
+    return {};
+  for (std::size_t i = 1; i + 1 < write.operands.size(); ++i)
+    if (i != index && next->operands[i] != write.operands[i]) return {};
+  const auto [from, from_base, from_by] = without_constants(write.operands[index]);
+  const auto [to, to_base, to_by] = without_constants(next->operands[index]);
+  if (from != to || from_base != to_base) return {};
+  const auto distance = static_cast<std::int64_t>(to_by - from_by);
+  const std::int64_t limit = std::min<std::int64_t>(farthest, write.operands[index]->type.lanes() - 1);
+  if (distance > limit || distance < -limit) return {};
+  const std::int64_t place = so_far.back().place + distance;
+  for (const JoinedWrite& w : so_far)
+    if (place - w.place > limit || w.place - place > limit) return {};
+  return distance;
+}
+
+/// Writes of one iteration, the last with its first lane at `address`: the sums of what overlaps are made in
+/// registers.
+void StatementPrinter::joined_writes(const Op& last, const std::vector<JoinedWrite>& writes,
+                                     const std::string& address, bool back) {
+  const std::int64_t lowest = std::ranges::min(writes, {}, &JoinedWrite::place).place;
+  const ir::Type& type = last.operands.back()->type;
+  const bool rises = (steps_by(last.parent) > 0) != back;
+  std::string name = back ? "joined_back" : "joined", values;
+  name += rises ? "_up" : "_down";
+  for (const JoinedWrite& w : writes) {
+    name += (w.adds ? "_add" : "_set") + std::to_string(w.place - lowest);
+    values += ", " + w.value;
+  }
+  const std::int64_t first = lowest - writes.back().place - (back ? type.lanes() - 1 : 0);
+  const std::string at = first == 0 ? "" : (first > 0 ? " + " : " - ") + std::to_string(std::abs(first));
+  line(unit_.prelude().vector_function(name, type.kind(), type.lanes()) + "(" + address + at + values + ");");
 }
 
 }  // namespace lantern::codegen

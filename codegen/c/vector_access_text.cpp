@@ -1,5 +1,7 @@
 // Text of masked and strided loads and stores of vectors.
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "lantern/codegen/c/prelude.hpp"
 #include "lantern/codegen/c/vector_text.hpp"
@@ -104,6 +106,67 @@ std::string add_every(int step, int lanes, const std::string& type, const std::s
          " part __attribute__((vector_size(64)));\n  part y;\n" + registers +
          "#else\n  for (int i = 0; i < " + l + "; ++i) p[i * " + std::to_string(step) +
          "] += x[i];\n#endif\n}\n";
+}
+
+std::string joined_writes(std::string_view what, int lanes, const std::string& type,
+                          const std::string& element, const std::string& load, const std::string& store) {
+  struct Write {
+    bool adds;
+    int shift;
+  };
+  std::vector<Write> writes;
+  int width = 0;
+  for (std::size_t i = 0; i + 4 < what.size() + 1; ++i)
+    if (const std::string_view at = what.substr(i, 4); at == "_set" || at == "_add") {
+      writes.push_back({at == "_add", what[i + 4] - '0'});
+      width = std::max(width, writes.back().shift);
+    }
+  const bool up = what.find("_up") != std::string_view::npos,
+             back = what.find("_back") != std::string_view::npos;
+  const int start = up ? width : 0;
+  const auto x = [](std::size_t i) { return "x" + std::to_string(i); };
+  // The lane of a write that goes to an element; none where it goes to others.
+  const auto lane = [&](const Write& w, int at) -> std::optional<int> {
+    const int i = at - w.shift;
+    if (i < 0 || i >= lanes) return {};
+    return back ? lanes - 1 - i : i;
+  };
+  std::string parameters, body;
+  for (std::size_t i = 0; i < writes.size(); ++i) parameters += ", " + type + " " + x(i);
+  // The lanes as they lie in the vector of most elements, from `other` where there is none.
+  const auto placed = [&](std::size_t i, const std::string& other, bool same) {
+    std::string from;
+    bool moved = false;
+    for (int k = 0; k < lanes; ++k) {
+      const auto l = lane(writes[i], start + k);
+      moved |= l != k;
+      from += (k ? ", " : "") + std::to_string(l ? *l : lanes + (same ? k : 0));
+    }
+    return moved ? "__builtin_shufflevector(" + x(i) + ", " + other + ", " + from + ")" : x(i);
+  };
+  const std::string place = start ? "p + " + std::to_string(start) : "p";
+  const bool sets = !writes[0].adds && writes[0].shift == start;
+  body += "  " + type + " y = " + (sets ? placed(0, "x0", true) : load + "(" + place + ")") + ";\n";
+  if (!sets && !writes[0].adds) body += "  y = " + placed(0, "y", true) + ";\n";
+  // Nothing changes by adding -0.
+  bool zeros = false;
+  for (std::size_t i = writes[0].adds ? 0 : 1; i < writes.size(); ++i) {
+    body += "  y += " + placed(i, "none", false) + ";\n";
+    zeros |= writes[i].shift != start;
+  }
+  body += "  " + store + "(" + place + ", y);\n";
+  for (int k = 0; k < width; ++k) {
+    const int at = up ? k : lanes + k;
+    std::string sum = "p[" + std::to_string(at) + "]";
+    for (std::size_t i = 0; i < writes.size(); ++i)
+      if (const auto l = lane(writes[i], at)) {
+        const std::string value = x(i) + "[" + std::to_string(*l) + "]";
+        sum = writes[i].adds ? sum + " + " + value : value;
+      }
+    body += "  p[" + std::to_string(at) + "] = " + sum + ";\n";
+  }
+  const std::string none = zeros ? "  const " + type + " zero = {0}, none = -zero;\n" : "";
+  return "(" + element + "* p" + parameters + ") {\n" + none + body + "}\n";
 }
 
 }  // namespace lantern::codegen

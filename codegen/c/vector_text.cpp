@@ -589,6 +589,12 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
     add(Group::functions, "static inline void " + full + add_every(what.back() - '0', lanes, type, element));
     return full;
   }
+  if (what.starts_with("joined")) {
+    add(Group::functions, "static inline void " + full +
+                              joined_writes(what, lanes, type, element, vector_function("load", kind, lanes),
+                                            vector_function("store", kind, lanes)));
+    return full;
+  }
   if (what.ends_with("_back")) {
     // From p downwards.
     const std::string access = vector_function(what.substr(0, what.find('_')), kind, lanes),

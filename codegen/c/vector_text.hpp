@@ -39,5 +39,11 @@ std::string load_every(int step, int lanes, const std::string& type, const std::
 /// stores of whole vectors, which leave other elements alone; a machine without them adds lane by lane. Needs
 /// double_masks. There is no such store without a load: a masked store is slow if its elements are read soon after.
 std::string add_every(int step, int lanes, const std::string& type, const std::string& element);
+/// Parameters and body of a function that makes writes to elements beside each other, one after the other,
+/// each with whole vectors: "joined_down_set0_add1" stores x0 to p[0], p[1], ... and adds x1 to p[1], p[2],
+/// ... Each element is loaded and stored once: those that the block of the iteration before has stored one by
+/// one, all others as one vector. The blocks go up or down; "back": the first lane has the highest address.
+std::string joined_writes(std::string_view what, int lanes, const std::string& type,
+                          const std::string& element, const std::string& load, const std::string& store);
 
 }  // namespace lantern::codegen

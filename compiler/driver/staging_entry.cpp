@@ -4,9 +4,10 @@
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/compile.hpp"
 #include "lantern/compiler/driver/gpu.hpp"
-#include "lantern/compiler/passes/array/node_splitting.hpp"
 #include "lantern/compiler/passes/array/in_place_stencils.hpp"
+#include "lantern/compiler/passes/array/index_set_splitting.hpp"
 #include "lantern/compiler/passes/array/loop_versioning.hpp"
+#include "lantern/compiler/passes/array/node_splitting.hpp"
 #include "lantern/compiler/passes/array/reads_first.hpp"
 #include "lantern/compiler/passes/array/register_promotion.hpp"
 #include "lantern/compiler/passes/array/store_forwarding.hpp"
@@ -81,6 +82,7 @@ std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop)
   passes::in_place_stencils(loop);
   passes::reads_first(loop->blocks[1]);
   std::vector<ir::Value*> results = passes::register_promotion(module, loop);
+  passes::index_set_splitting(module, loop);
   results = passes::loop_versioning(module, loop, std::move(results));
   passes::node_splitting(loop);
   return results;

@@ -327,8 +327,9 @@ TEST_CASE("branch_neighbours: ways down a table whose columns end run in lanes",
     });
     return FOR(0, n, D(0.0), [&](I j, D s) { return s + d(n - 1, j); });
   });
-  CHECK(std::regex_search(test::around_pass("vectorise", grad<0>(descent)).second,
-                          std::regex("= pop\\[[0-9]+\\] : f64x")));
+  const std::string lanes = test::around_pass("vectorise", grad<0>(descent)).second;
+  CHECK(lanes.find(" : f64x") != std::string::npos);
+  CHECK(lanes.find("= pop") == std::string::npos);  // all that is read is in the table
   const auto fast = compile(grad<0>(descent), with(3));
   for (const std::size_t n : {1u, 2u, 3u, 8u, 9u, 17u, 18u}) {
     CAPTURE(n);

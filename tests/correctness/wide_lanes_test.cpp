@@ -102,6 +102,33 @@ Rep<Array<std::int64_t>> every_so_many_integers(Rep<Array<std::int64_t>> x, Rep<
   return y;
 }
 
+/// Adjoints go to elements that overlap: of rows, each made of the one above, and of an array that changes in
+/// place, from the first element or from the last.
+auto neighbours_above(int a, int b) {
+  return [a, b](A x) {
+    const I n = x.size();
+    const M first = FOR(0, n, fill(D(0.0), I(5), n), [&](I j, M m) { return m.set(0, j, x[j]); });
+    const M all = FOR(1, 5, first, [&](I i, M rows) {
+      return FOR(5, n - 5, rows, [&](I j, M m) {
+        return m.set(i, j, sin(m(i - 1, j + a)) * m(i - 1, j) - 0.3 * m(i - 1, j + b) * m(i - 1, j + b));
+      });
+    });
+    return FOR(0, n, D(0.0), [&](I j, D s) { return s + all(4, j) * x[j]; });
+  };
+}
+auto in_place(int a, bool back) {
+  return [a, back](A x) {
+    const I n = x.size();
+    const A all = FOR(0, 4, x, [&](I, A u) {
+      return FOR(0, n - 5, u, [&](I k, A v) {
+        const I i = back ? n - 1 - k : k;
+        return v.set(i, max(0.9 * v[i] + 0.2 * v[i + a], 0.5 * x[i]));
+      });
+    });
+    return FOR(0, n, D(0.0), [&](I j, D s) { return s + all[j] * all[j]; });
+  };
+}
+
 template <class F, class... In>
 void same(F f, const In&... in) {
   const auto expected = compile(f, {.target = Target::c, .opt = 0})(in...);
@@ -175,6 +202,24 @@ TEST_CASE("wide lanes: every second, third or fourth element, and from the last 
   }
   const std::string adds = compile(grad<1>(products), {.target = Target::cpp, .opt = 3, .lanes = 8}).source();
   for (const std::string step : {"2", "3", "4"}) CHECK(adds.find("add_every" + step) != std::string::npos);
+}
+
+TEST_CASE("wide lanes: sums of elements that overlap", "[lanes]") {
+  const auto check = [](const auto& program, const std::string& joined) {
+    const auto f = grad<0>(sig<double(Array<double>)>(program));
+    const auto slow = eager(f);
+    const auto fast = compile(f, {.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()});
+    for (const std::size_t n : {0u, 6u, 11u, 26u, 43u, 75u}) {
+      CAPTURE(n, joined);
+      check_close(fast(numbers(n, 0.4)), slow(numbers(n, 0.4)));
+    }
+    if (lanes_under_test() == 8) CHECK(fast.source().find(joined) != std::string::npos);
+  };
+  check(neighbours_above(1, -1), "lt_joined_down_add2_add1_add0_");
+  check(neighbours_above(-3, 1), "lt_joined_down_add0_add3_add4_");
+  check(neighbours_above(5, -2), "lt_joined_down_add2_add0_");  // the third is too far
+  check(in_place(1, false), "lt_joined_down_set0_add1_");
+  check(in_place(-3, true), "lt_joined_back_up_set3_add0_");
 }
 
 TEST_CASE("wide lanes: a side of a branch that no lane takes is left out", "[lanes]") {

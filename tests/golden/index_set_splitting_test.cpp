@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <random>
@@ -237,4 +238,151 @@ TEST_CASE("index_set_splitting: indices that wrap around or stop at an end", "[p
   check(neighbours([](I i, I n) { return select(i == 0, n - 1, i - 1); },
                    [](I i, I n) { return select(i == n - 1, I(0), i + 1); }),
         " select ");
+}
+
+TEST_CASE("index_set_splitting: recurrences are split before they are differentiated", "[passes]") {
+  using D = Rep<double>;
+  using I = Rep<std::int64_t>;
+  using A = Rep<Array<double>>;
+  // A bag is filled: from row to row, of elements that lie by a weight before.
+  const auto bag = [](Rep<Array<std::int64_t>> weight, A worth, I room) {
+    const I n = room + 1, items = weight.size();
+    const A table = FOR(1, items + 1, fill(D(0.0), (items + 1) * n), [&](I i, A rows) {
+      const I w = weight[i - 1];
+      return FOR(0, n, rows, [&](I c, A t) {
+        return IF(
+            c < w, [&] { return t.set(i * n + c, t[(i - 1) * n + c]); },
+            [&] { return t.set(i * n + c, max(t[(i - 1) * n + c], t[(i - 1) * n + c - w] + worth[i - 1])); });
+      });
+    });
+    return table[items * n + room] + 0.1 * sum(table * table);
+  };
+  const auto slow = eager(grad<1>(bag));
+  const auto fast = compile(grad<1>(bag), {.target = Target::cpp, .opt = 3, .lanes = 4});
+  const auto plain = compile(grad<1>(bag), {.opt = 0});
+  const std::vector<double> worth{3.0, 1.5, 4.0, 2.25, 0.5};
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const std::vector<std::int64_t> weights[] = {
+      {2, 3, 5, 1, 4}, {0, 7, 20, 3, 0}, {most, 1, most, 40, 2}, {-1, 2, -1, 5, -1}, {41, 42, 40, 1, 1}};
+  for (const std::int64_t room : {0, 1, 7, 40})
+    for (const auto& w : weights) {
+      CAPTURE(room, w);
+      const auto e = slow(w, worth, room), f = fast(w, worth, room), p = plain(w, worth, room);
+      for (std::size_t i = 0; i < worth.size(); ++i) {
+        CHECK(f[i] == Approx(e[i]).epsilon(1e-12));
+        CHECK(p[i] == Approx(e[i]).epsilon(1e-12));
+      }
+    }
+  CHECK(fast.source("ir").find("boolx") != std::string::npos);  // its choices run in lanes
+
+  // The cheapest way down, which asks at both ends of a row: nothing is kept of the iterations.
+  const auto way = [](A cost, I n) {
+    using M = Rep<Tensor<double, dyn, dyn>>;
+    const M first = FOR(0, n, fill(D(0.0), n, n), [&](I j, M m) { return m.set(0, j, cost[j]); });
+    const M all = FOR(1, n, first, [&](I i, M rows) {
+      return FOR(0, n, rows, [&](I j, M m) {
+        const D left = IF(
+            0 < j, [&] { return min(m(i - 1, j), m(i - 1, j - 1)); }, [&] { return m(i - 1, j); });
+        const D best = IF(
+            j < n - 1, [&] { return min(left, m(i - 1, j + 1)); }, [&] { return left; });
+        return m.set(i, j, best + cost[i * n + j] * cost[i * n + j]);
+      });
+    });
+    return FOR(0, n, D(0.0), [&](I j, D s) { return s + all(n - 1, j) * all(n - 1, j); });
+  };
+  const auto exact = eager(grad<0>(way));
+  const auto quick = compile(grad<0>(way), {.target = Target::cpp, .opt = 3, .lanes = 4});
+  CHECK(quick.source("ir").find("push") == std::string::npos);
+  for (const std::int64_t n : {1, 2, 3, 8, 19}) {
+    CAPTURE(n);
+    std::vector<double> cost(static_cast<std::size_t>(n * n));
+    for (std::size_t i = 0; i < cost.size(); ++i) cost[i] = 1.0 + std::sin(1.7 * static_cast<double>(i * i));
+    const auto e = exact(cost, n), g = quick(cost, n);
+    for (std::size_t i = 0; i < cost.size(); ++i) CHECK(g[i] == Approx(e[i]).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("index_set_splitting: random recurrences and their derivatives", "[passes]") {
+  using D = Rep<double>;
+  using I = Rep<std::int64_t>;
+  using A = Rep<Array<double>>;
+  const char* const first = std::getenv("LANTERN_FIRST_SEED");
+  const char* const many = std::getenv("LANTERN_RANDOM_SEEDS");
+  const unsigned from = first ? static_cast<unsigned>(std::atoi(first)) : 1,
+                 seeds = many ? static_cast<unsigned>(std::atoi(many)) : 3;
+  for (unsigned seed = from; seed < from + seeds; ++seed) {
+    std::mt19937 engine(seed);
+    const auto number = [&](int lo, int hi) { return std::uniform_int_distribution(lo, hi)(engine); };
+    struct Question {
+      int kind, shift, back, far;
+    };
+    std::vector<Question> questions;
+    for (int q = number(1, 3); q > 0; --q)
+      questions.push_back({number(0, 6), number(-1, 2), number(0, 3), number(0, 4)});
+    const bool table = number(0, 1) == 1, nested = number(0, 3) == 0;
+    const int low = number(0, 1);
+    // Rows of a table, or one row in place: elements before and after it, but not beyond its ends.
+    const auto program = [=](A x, I n, I w) {
+      const I rows = 3;
+      const A start = FOR(0, n, fill(D(0.0), table ? rows * n : n), [&](I i, A t) { return t.set(i, x[i]); });
+      const A all = FOR(1, rows, start, [&](I r, A above) {
+        const I to = table ? r * n : I(0), of = table ? (r - 1) * n : I(0);
+        return FOR(low, n, above, [&](I c, A t) {
+          const auto holds = [&](const Question& q) -> Rep<bool> {
+            switch (q.kind) {
+              case 0:
+                return c < w + q.shift;
+              case 1:
+                return c > q.shift;
+              case 2:
+                return c <= n - 2 + q.shift;
+              case 3:
+                return c == w;
+              case 4:
+                return c + q.shift != n - 1;
+              case 5:
+                return w <= c - q.shift;
+              default:
+                return c < q.far;
+            }
+          };
+          const auto element = [&](const Question& q, int sign) {
+            return t[of + max(min(c + sign * q.back, n - 1), 0)];
+          };
+          D v = 0.9 * t[of + c];
+          for (const Question& q : questions) {
+            const D before = v;
+            v = IF(
+                holds(q),
+                [&] {
+                  if (!nested) return before + 0.3 * element(q, -1) * x[c];
+                  return IF(
+                      c < w, [&] { return max(before, element(q, 1)); }, [&] { return before * 0.7; });
+                },
+                [&] { return min(before + 0.1, sin(element(q, 1)) + before); });
+          }
+          return IF(
+              holds(questions[0]), [&] { return t.set(to + c, v); },
+              [&] { return t.set(to + c, v + 0.2 * x[c]); });
+        });
+      });
+      return sum(all * all);
+    };
+    const auto f = sig<double(Array<double>, std::int64_t, std::int64_t)>(program);
+    const auto slow = eager(grad<0>(f));
+    const auto fast = compile(grad<0>(f), {.target = Target::cpp, .opt = 3, .lanes = 4});
+    const auto plain = compile(grad<0>(f), {.opt = 0});
+    for (const std::int64_t n : {1, 2, 5, 13, 22})
+      for (const std::int64_t w : {-2, 0, 1, 3, 12, 40}) {
+        CAPTURE(seed, n, w);
+        std::vector<double> x(static_cast<std::size_t>(n));
+        for (std::size_t i = 0; i < x.size(); ++i)
+          x[i] = std::sin(2.3 * static_cast<double>(i) + 0.7 * seed) + 0.31;
+        const auto e = slow(x, n, w), g = fast(x, n, w), p = plain(x, n, w);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          CHECK(g[i] == Approx(e[i]).epsilon(1e-10).margin(1e-11));
+          CHECK(p[i] == Approx(e[i]).epsilon(1e-10).margin(1e-11));
+        }
+      }
+  }
 }

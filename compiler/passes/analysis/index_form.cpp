@@ -171,15 +171,14 @@ IndexForm index_form(const Value* v) {
 
 namespace {
 
-/// What a loop counts to: of max(x, c) that is x, where with c there would be no iteration.
+/// What a loop counts to: of max(x, y) that is x, where with y there would be no iteration.
 IndexForm in_iterations(const IndexForm& last, const IndexForm& first) {
   for (const Unknown& u : last.unknowns()) {
     const Op* const larger = u.is_size() ? nullptr : u.value->def;
     const auto s = last.split(u);
     if (!larger || !larger->is(Opcode::imax_) || !s || s->coefficient.number() != 1) continue;
     for (const std::size_t i : {0u, 1u}) {
-      const Op* const c = constant(larger->operands[i]);
-      const auto gap = c ? (first - s->rest - c->integer).number() : std::nullopt;
+      const auto gap = (first - s->rest - index_form(larger->operands[i])).number();
       if (gap && *gap >= 1) return s->rest + index_form(larger->operands[1 - i]);
     }
   }
@@ -306,7 +305,11 @@ class Bounds {
   /// be.
   bool nonnegative(const IndexForm& f, int deepest = 3) const {
     const IndexForm g = reaching_definition(f, deepest);
-    return is_sum(g) || std::ranges::any_of(facts_, [&](const IndexForm& fact) { return is_sum(g - fact); });
+    const auto is_more_than = [&](const IndexForm& fact) { return is_sum(g - fact); };
+    return is_sum(g) || std::ranges::any_of(facts_, is_more_than) ||
+           std::ranges::any_of(g.unknowns(), [&](const Unknown& v) {
+             return std::ranges::any_of(bounds_of_choice(v), is_more_than);
+           });
   }
 
  private:
@@ -384,6 +387,16 @@ class Bounds {
     const Op* const op = v.dimension == -1 ? v.value->def : nullptr;
     if (!op || !op->is(code)) return {};
     return std::pair(index_form(op->operands[0]), index_form(op->operands[1]));
+  }
+
+  /// Forms that are not negative: the smaller of two values is above neither, the larger one below neither.
+  static std::vector<IndexForm> bounds_of_choice(const Unknown& v) {
+    std::vector<IndexForm> all;
+    if (const auto two = of_two(v, Opcode::imin_))
+      all = {two->first - IndexForm::of(v), two->second - IndexForm::of(v)};
+    if (const auto two = of_two(v, Opcode::imax_))
+      all = {IndexForm::of(v) - two->first, IndexForm::of(v) - two->second};
+    return all;
   }
 
   /// With the larger of two values, or the smaller, as the one that it is known to be.

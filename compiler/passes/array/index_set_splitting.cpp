@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "lantern/compiler/passes/analysis/def_chain.hpp"
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/array/coincidence_splitting.hpp"
 #include "lantern/compiler/passes/array/iteration_cloner.hpp"
@@ -301,7 +302,33 @@ class LoopSplitter {
   IterationRange range_;
 };
 
+/// True for a loop without loops inside that reads elements of a tensor of which it writes some.
+bool is_recurrence(const Op* loop) {
+  bool innermost = true;
+  ir::walk(loop->blocks[1], [&](const Op* op) { innermost &= !op->is(Opcode::loop_); });
+  if (!innermost) return false;
+  for (std::size_t i = 0; i < loop->operands.size(); ++i) {
+    DefChain versions;
+    if (loop->operands[i]->type.is_tensor() && versions.collect_defs(loop, i) && !versions.writes.empty() &&
+        !reads_of(versions, loop).gets.empty())
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+void index_set_splitting(ir::Module& module, Op* around) {
+  bool any = true;
+  for (int round = 0; any && round < most_rounds; ++round) {
+    std::vector<Op*> loops;
+    ir::walk(around->blocks[1], [&](Op* op) {
+      if (op->is(Opcode::loop_) && is_recurrence(op)) loops.push_back(op);
+    });
+    any = false;
+    for (Op* loop : loops) any |= LoopSplitter(module, loop).run();
+  }
+}
 
 void index_set_splitting(ir::Module& module) {
   if (split_at_coincidences(module)) {

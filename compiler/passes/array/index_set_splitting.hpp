@@ -19,4 +19,9 @@ namespace lantern::passes {
 
 void index_set_splitting(ir::Module& module);
 
+/// The same before derivatives are made, of the innermost loops inside one: of those whose iterations read
+/// what others write. Each part is differentiated by itself, so that no branch hides what the backward part
+/// can compute again, and both parts run in lanes.
+void index_set_splitting(ir::Module& module, ir::Op* around);
+
 }  // namespace lantern::passes

@@ -1,8 +1,36 @@
 #include "lantern/compiler/passes/array/loop_parts.hpp"
 
+#include <deque>
+
 #include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
+
+namespace {
+
+/// A branch on a condition whose answer is known gives way to the side that runs.
+void take_known_sides(ir::Builder& b, const Value* known, bool answer, std::vector<Value*>& next) {
+  Block* const block = b.block();
+  std::deque<Op*> ops(block->ops.begin(), block->ops.end());
+  block->ops.clear();
+  Renaming now;
+  while (!ops.empty()) {
+    Op* const op = ops.front();
+    ops.pop_front();
+    if (!op->is(Opcode::branch_) || op->operands[0] != known) {
+      b.take(op);
+      continue;
+    }
+    Block* const side = op->blocks[answer ? 0 : 1];
+    for (std::size_t i = 0; i < op->results.size(); ++i) now[op->results[i]] = side->yields()[i];
+    ops.insert(ops.begin(), side->ops.begin(), side->ops.end() - 1);
+  }
+  ir::replace_uses(block, now);
+  for (Value*& v : next)
+    for (auto it = now.find(v); it != now.end(); it = now.find(v)) v = it->second;
+}
+
+}  // namespace
 
 std::vector<Value*> clone_iteration(ir::Builder& b, const Op& loop, const std::vector<Value*>& state,
                                     const Op* comparison, bool answer) {
@@ -16,6 +44,7 @@ std::vector<Value*> clone_iteration(ir::Builder& b, const Op& loop, const std::v
   ir::replace_uses(b.block(), copy, known);
   for (Value*& v : next)
     if (v == copy) v = known;
+  take_known_sides(b, known, answer, next);
   return next;
 }
 
