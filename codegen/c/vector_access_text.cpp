@@ -151,8 +151,9 @@ std::string joined_writes(std::string_view what, int lanes, const std::string& t
   // Nothing changes by adding -0.
   bool zeros = false;
   for (std::size_t i = writes[0].adds ? 0 : 1; i < writes.size(); ++i) {
-    body += "  y += " + placed(i, "none", false) + ";\n";
-    zeros |= writes[i].shift != start;
+    const std::string value = placed(i, "none", false);
+    body += "  y += " + value + ";\n";
+    zeros |= value != x(i);
   }
   body += "  " + store + "(" + place + ", y);\n";
   for (int k = 0; k < width; ++k) {

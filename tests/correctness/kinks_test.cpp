@@ -400,6 +400,42 @@ TEST_CASE("emulated kernels keep the conventions") {
   }
 }
 
+TEST_CASE("nothing flows to elements that are replaced again before they are read") {
+  using I = Rep<std::int64_t>;
+  using A = Rep<Array<double>>;
+  const auto same = [](const auto& program) {
+    const auto f = grad<0>(sig<double(Array<double>)>(program));
+    const Numbers x{0, 0.5, 0, 2}, expected = eager(f)(x);
+    CHECK(std::ranges::none_of(expected, [](double d) { return std::isnan(d); }));
+    for (const CompileOptions& o : {CompileOptions{.target = Target::c, .opt = 0}, {.target = Target::c, .opt = 3},
+                                    {.target = Target::cpp, .opt = 3}}) {
+      const Numbers got = compile(f, o)(x);
+      for (std::size_t i = 0; i < x.size(); ++i) CHECK(got[i] == Approx(expected[i]));
+    }
+  };
+  same([](A x) {  // in the same iteration
+    A t = x;
+    FOR(0, x.size(), [&](I i) {
+      t = t.set(i, sqrt(x[i]));
+      IF(x[i] <= 0.0, [&] { t = t.set(i, D(0.1)); });
+    });
+    return sum(t * t);
+  });
+  same([](A x) {  // by a loop that follows
+    A t = x;
+    FOR(0, x.size(), [&](I i) { t = t.set(i, 1.0 / x[i]); });
+    FOR(0, x.size(), [&](I i) { IF(x[i] == 0.0, [&] { t = t.set(i, D(0.0)); }); });
+    return sum(t * t);
+  });
+  same([](A x) {  // by the same loop, when it runs again
+    A t = x;
+    FOR(0, 2, [&](I k) {
+      FOR(0, x.size(), [&](I i) { t = t.set(i, IF(k == 0, [&] { return sqrt(x[i]); }, [&] { return 3.0 * x[i]; })); });
+    });
+    return sum(t * t);
+  });
+}
+
 TEST_CASE("check_derivative tells of kinks") {
   std::vector<std::string> told;
   const DerivativeCheckOptions options{.kink = [&](const std::string& text) { told.push_back(text); }};

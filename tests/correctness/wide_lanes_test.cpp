@@ -222,6 +222,27 @@ TEST_CASE("wide lanes: sums of elements that overlap", "[lanes]") {
   check(in_place(-3, true), "lt_joined_back_up_set3_add0_");
 }
 
+TEST_CASE("wide lanes: sums of the same elements, from the last to the first", "[lanes]") {
+  const auto program = [](A x, I n) {
+    A a = x, b = fill(D(0.0), n * n), c = fill(D(0.0), n + 2);
+    FOR(1, n, [&](I i) {
+      FOR(1, n - 1, [&](I k) {
+        const I j = n - 1 - k;
+        b = b.set(i * n + j, b[i * n + j] + 0.4 * x[i * n + j]);
+        c = c.set(j, c[j] + IF(j < n - 1, [&] { return sin(b[i * n + j]); }, [&] { return 0.2 * x[i * n + j]; }));
+      });
+      FOR(1, n - 1, [&](I j) { a = a.set(i * n + j, a[i * n + j] + sin((b[i * n + j] + c[j + 1]) * b[i * n + j])); });
+    });
+    return sum(a * a);
+  };
+  const auto f = grad<0>(sig<double(Array<double>, std::int64_t)>(program));
+  const auto fast = compile(f, {.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()});
+  for (const std::int64_t n : {2, 5, 21}) {
+    const std::vector<double> x = numbers(static_cast<std::size_t>(n * n), 0.4);
+    check_close(fast(x, n), eager(f)(x, n));
+  }
+}
+
 TEST_CASE("wide lanes: a side of a branch that no lane takes is left out", "[lanes]") {
   for (const std::size_t n : {1u, 7u, 16u, 63u, 64u, 65u, 130u}) {
     CAPTURE(n);

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t longest = 150;  ///< operations of a body
 constexpr int most_rounds = 6;        ///< each cuts every loop once at most
+constexpr std::size_t longest_parts = 1000;  ///< operations of all parts, before the last round, where derivatives follow
 
 /// What a comparison with the iteration's number says: whether iterations below `at` satisfy it, and those from there
 /// on, or, where `point`, that one iteration alone does (`inside`) or does not.
@@ -322,9 +323,12 @@ void index_set_splitting(ir::Module& module, Op* around) {
   bool any = true;
   for (int round = 0; any && round < most_rounds; ++round) {
     std::vector<Op*> loops;
+    std::size_t length = 0;
     ir::walk(around->blocks[1], [&](Op* op) {
+      ++length;
       if (op->is(Opcode::loop_) && is_recurrence(op)) loops.push_back(op);
     });
+    if (length > longest_parts) return;
     any = false;
     for (Op* loop : loops) any |= LoopSplitter(module, loop).run();
   }

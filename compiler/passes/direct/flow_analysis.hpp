@@ -39,6 +39,7 @@ class Flows {
     bool wanted = false;       ///< a product is made of what it holds
     bool wanted_pole = false;  ///< with a factor that may be infinite
     bool recurrent = false;    ///< of an array that a loop hands on, and reads elements of
+    bool replaced_once = false;  ///< of an array whose elements one operation alone replaces
     bool whole = false;        ///< it is taken for one to which something flows always
     bool marked = false;       ///< it begins as -0 and holds -0 as long as nothing has been added
     /// The blocks below its own that hold uses, by the block around them.
@@ -252,15 +253,22 @@ class Flows {
   }
 
   /// Whether a loop replaces one element after the other: each is read where it is replaced, and has what follows the loop.
-  /// Not where products are made of what flows to the array that the loop begins with.
+  /// Not where something else replaces an element once more, or a loop around that does not count it; nor where products are
+  /// made of what flows to the array that the loop begins with.
   bool counted_by_loop(const Op& set, const Value* cell) {
-    const bool counted = std::any_of(set.operands.begin() + 1, set.operands.end() - 1, [&](const Value* i) {
+    if (!cells_[const_cast<Value*>(cell)].replaced_once) return false;
+    const auto counts = [&](const Op* fun) {
+      return std::any_of(set.operands.begin() + 1, set.operands.end() - 1,
+                         [&](const Value* i) { return !i->def && i->block->parent == fun; });
+    };
+    bool counted = std::any_of(set.operands.begin() + 1, set.operands.end() - 1, [&](const Value* i) {
       return !i->def && i->block->parent && loops_.contains(i->block->parent);
     });
     const Value* first = cell;
     while (const Op* const fun = first->def ? nullptr : first->block->parent) {
       const Op* const start = end(*fun->parent);
       if (!start || !start->is(Opcode::jump_) || start->operands[0]->def != fun) break;
+      counted &= !loops_.contains(fun) || counts(fun);
       first = start->operands[first->index + 1];
     }
     return counted && (first == cell || !cells_[const_cast<Value*>(first)].wanted_pole);
@@ -582,7 +590,7 @@ class Flows {
     }
   }
 
-  /// Finds the arrays that loops hand on and read elements of.
+  /// Finds the arrays that loops hand on and read elements of, and those that are replaced at one place.
   void find_recurrent() {
     std::unordered_map<const Value*, const Value*> same;  // of one array, handed on or with one element replaced
     const auto root = [&](const Value* v) {
@@ -608,7 +616,12 @@ class Flows {
       if (const auto loops = handed_on_by.find(root(v)); loops != handed_on_by.end())
         for (const Op* use : c.uses)
           if (adds_to_part(*use) && in_iteration(use->parent, c.home, loops->second)) recurrent.insert(root(v));
-    for (auto& [v, c] : cells_) c.recurrent = recurrent.contains(root(v));
+    std::unordered_map<const Value*, int> replaced;
+    for (const auto& [set, to] : added_to_) ++replaced[root(to)];
+    for (auto& [v, c] : cells_) {
+      c.recurrent = recurrent.contains(root(v));
+      c.replaced_once = replaced[root(v)] <= 1;
+    }
   }
   /// Whether a block, below a home, belongs to an iteration of one of some loops around it, not to what follows them.
   bool in_iteration(const Block* block, const Block* home, const std::unordered_set<const Op*>& loops) {
