@@ -5,6 +5,7 @@
 #include <iostream>
 #include <utility>
 
+#include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/ir/error.hpp"
 #include "tool.hpp"
@@ -86,6 +87,8 @@ void check(const OnnxOptions& o) {
   if (o.with_main && o.emit != "c" && o.emit != "cpp")
     throw Error("--with-main is for use with --emit=c or --emit=cpp");
   if (o.opt < 0 || o.opt > 3) throw Error("-O: expected a level from 0 to 3, got " + std::to_string(o.opt));
+  if (!o.cpu.empty() && !codegen::is_processor(o.cpu))
+    throw Error("--cpu: expected LLVM's name of a processor, such as x86-64-v3, got '" + o.cpu + "'");
   if (o.threads < 1) throw Error("--threads: expected a number from 1 on, got " + std::to_string(o.threads));
 }
 
