@@ -303,7 +303,7 @@ class LoopSplitter {
   IterationRange range_;
 };
 
-/// True for a loop without loops inside that reads elements of a tensor of which it writes some.
+/// Whether this is an innermost loop that both reads and writes elements of one tensor.
 bool is_recurrence(const Op* loop) {
   bool innermost = true;
   ir::walk(loop->blocks[1], [&](const Op* op) { innermost &= !op->is(Opcode::loop_); });
