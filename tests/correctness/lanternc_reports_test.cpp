@@ -159,7 +159,7 @@ TEST_CASE("--explain tells how a fold of a batch of trees runs, and why") {
   const std::string text = without(lanternc({directory / "trees.cpp", "--explain"}), directory.string() + "/");
   CHECK(text.find("  batches of trees\n    trees.cpp:8: runs level by level\n") != std::string::npos);
   CHECK(text.find("  batches of trees\n    trees.cpp:12: runs node by node: the body branches on a value of the node, "
-                  "with 'get' on one side (trees.cpp:13:14)\n") != std::string::npos);
+                  "with 'get' on one side (trees.cpp:13:12)\n") != std::string::npos);
 }
 
 TEST_CASE("--emit=html makes one well-formed page that needs nothing else, with linked lines") {

@@ -56,31 +56,6 @@ bool is_relative(const std::string& flag) {
   return false;
 }
 
-/// Whether nothing but comments and includes is before the first include of Lantern.
-bool begins_with_includes(const fs::path& source) {
-  std::ifstream in(source);
-  bool comment = false;
-  for (std::string line; std::getline(in, line);) {
-    const std::size_t first = line.find_first_not_of(" \t\r");
-    if (comment) {
-      comment = line.find("*/") == std::string::npos;
-      continue;
-    }
-    if (first == std::string::npos || line.compare(first, 2, "//") == 0) continue;
-    if (line.compare(first, 2, "/*") == 0) {
-      comment = line.find("*/", first) == std::string::npos;
-      continue;
-    }
-    if (line[first] != '#') return false;
-    const std::size_t word = line.find_first_not_of(" \t", first + 1);
-    const std::string_view directive = std::string_view(line).substr(std::min(word, line.size()));
-    if (directive.starts_with("line") || directive.starts_with("pragma once")) continue;
-    if (!directive.starts_with("include")) return false;
-    if (directive.find("lantern/lantern.hpp") != std::string_view::npos) return true;
-  }
-  return false;
-}
-
 /// A file as it is now.
 std::string stamp(const std::string& file) {
   struct stat status {};
@@ -128,6 +103,30 @@ bool make(const Compiler& compiler, const Words& flags, const Place& place) {
 }
 
 }  // namespace
+
+bool begins_with_includes(const fs::path& source) {
+  std::ifstream in(source);
+  bool comment = false;
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (comment) {
+      comment = line.find("*/") == std::string::npos;
+      continue;
+    }
+    if (first == std::string::npos || line.compare(first, 2, "//") == 0) continue;
+    if (line.compare(first, 2, "/*") == 0) {
+      comment = line.find("*/", first) == std::string::npos;
+      continue;
+    }
+    if (line[first] != '#') return false;
+    const std::size_t word = line.find_first_not_of(" \t", first + 1);
+    const std::string_view directive = std::string_view(line).substr(std::min(word, line.size()));
+    if (directive.starts_with("line") || directive.starts_with("pragma once")) continue;
+    if (!directive.starts_with("include")) return false;
+    if (directive.find("lantern/lantern.hpp") != std::string_view::npos) return true;
+  }
+  return false;
+}
 
 Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unusual,
                           const fs::path& source) {

@@ -10,6 +10,9 @@
 
 namespace lantern::tool {
 
+/// Whether nothing but comments and includes is before the first include of Lantern.
+bool begins_with_includes(const std::filesystem::path& source);
+
 /// Arguments that make the compiler begin with Lantern's precompiled headers; none where that could change
 /// what the file means: it does not include lantern/lantern.hpp itself, or defines something before it does,
 /// or `flags` hold others than -I, -isystem, -D, -U, -std=, -W, -f, -m, -O and -g. The headers are compiled where that

@@ -15,6 +15,7 @@
 #include "dependencies.hpp"
 #include "lantern/codegen/toolchain/content_hash.hpp"
 #include "lantern/codegen/toolchain/host.hpp"
+#include "lantern/compiler/frontend/clang/object.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
 #include "precompiled_headers.hpp"
@@ -30,17 +31,38 @@ using Words = std::vector<std::string>;
 
 void append(Words& to, const Words& more) { to.insert(to.end(), more.begin(), more.end()); }
 
+/// One compilation of a file.
+struct Compilation {
+  std::string source, compiled, object;  ///< paths: the user's, and files
+  Words flags;                           ///< those that headers depend on
+  Words more;                            ///< others that any compiler knows
+  Words report;                          ///< how to say what is wrong
+  bool unusual = false;                  ///< the flags may never come again
+  bool in_process = false;               ///< where Clang has nothing to say, its object will do
+};
+
+/// Clang's object in place of the compiler's own: false where Clang has something to say of the file, or the file asks
+/// which compiler it is.
+bool compiled_in_process(const Compilation& c) {
+  const std::string text = codegen::read_file(c.compiled);
+  for (const char* name : {"__clang", "__GNUC", "__VERSION__"})
+    if (text.find(name) != std::string::npos) return false;
+  return begins_with_includes(c.source) &&
+         frontend::compile_object(c.compiled, c.flags, c.more, c.object, c.object + ".d");
+}
+
 /// As many compilers at a time as there are processors.
-codegen::ProcessResult run_in_turn(const Compiler& compiler, const Words& flags, bool unusual,
-                                   const Words& more, const std::string& source) {
+codegen::ProcessResult run_in_turn(const Compiler& compiler, const Compilation& c) {
   static std::counting_semaphore<> places(std::max(2U, std::thread::hardware_concurrency()));
   places.acquire();
   const std::unique_ptr<std::counting_semaphore<>, void (*)(std::counting_semaphore<>*)> place(
       &places, [](std::counting_semaphore<>* p) { p->release(); });
+  if (c.in_process && compiled_in_process(c)) return {0, "", ""};
+  // No file of the compiler's own in between: where it is interrupted, a part of it may write that after all is tidy.
   Words command = compiler.command;
-  append(command, precompiled_headers(compiler, flags, unusual, source));
-  append(command, flags);
-  append(command, more);
+  append(command, precompiled_headers(compiler, c.flags, c.unusual, c.source));
+  for (const Words* words : {&c.flags, &c.more, &c.report}) append(command, *words);
+  append(command, {"-pipe", "-MD", "-MF", c.object + ".d", "-c", "-o", c.object, "-x", "c++", c.compiled});
   return codegen::run_process(command);
 }
 
@@ -164,34 +186,32 @@ std::optional<std::string> UserCode::staged_name() const {
 }
 
 UserCode::Object UserCode::compiling(const Source& source, const std::string& compiled, const std::string& kind,
-                                     std::size_t i, const Words& flags) {
-  Object object;
-  object.source = source.path;
-  object.path = directory() / (kind + std::to_string(i) + ".o");
-  Words common{"-std=c++20", "-I" + installation_.include.string()};
-  common.push_back("-Werror=return-type");  // a program without its result would be staged all the same
-  append(common, installation_.flags);
+                                     std::size_t i, const Words& flags, bool in_process) {
+  Compilation c;
+  c.source = source.path;
+  c.compiled = compiled;
+  c.object = (directory() / (kind + std::to_string(i) + ".o")).string();
+  c.in_process = in_process;
+  c.flags = {"-std=c++20", "-I" + installation_.include.string()};
+  c.flags.push_back("-Werror=return-type");  // a program without its result would be staged all the same
+  append(c.flags, installation_.flags);
   // Levels of the user's are for the program.
-  append(common, options_.compile_flags);
-  append(common, flags);
+  append(c.flags, options_.compile_flags);
+  append(c.flags, flags);
   // Advice differs where native control flow is left as it is.
-  common.push_back(options_.rewrite ? "-DLANTERN_REWRITTEN=1" : "-DLANTERN_REWRITTEN=0");
-  if (options_.debug) common.push_back("-g");
-  // No file of the compiler's own in between: where it is interrupted, a part of it may write that after all is tidy.
-  Words command{"-pipe"};
-  if (messages_in_colour()) command.push_back("-fdiagnostics-color=always");
+  c.flags.push_back(options_.rewrite ? "-DLANTERN_REWRITTEN=1" : "-DLANTERN_REWRITTEN=0");
+  if (options_.debug) c.flags.push_back("-g");
+  if (compiled != source.path)
+    c.more = {"-iquote", std::filesystem::absolute(source.path).parent_path().string()};
+  if (messages_in_colour()) c.report.push_back("-fdiagnostics-color=always");
   if (!options_.all_messages) {
     // Chains of templates lead to the user's lines; columns count as ours do.
-    command.push_back("-ftemplate-backtrace-limit=0");
-    if (!compiler_.is_clang) command.push_back("-fdiagnostics-column-unit=byte");
+    c.report.push_back("-ftemplate-backtrace-limit=0");
+    if (!compiler_.is_clang) c.report.push_back("-fdiagnostics-column-unit=byte");
   }
-  if (compiled != source.path)
-    append(command, {"-iquote", std::filesystem::absolute(source.path).parent_path().string()});
-  append(command, {"-MD", "-MF", object.path.string() + ".d", "-c", "-o", object.path.string(), "-x", "c++",
-                   compiled});
-  const bool unusual = !options_.compile_flags.empty() || !options_.rewrite;
-  object.result = std::async(std::launch::async, run_in_turn, compiler_, std::move(common), unusual,
-                             std::move(command), source.path);
+  c.unusual = !options_.compile_flags.empty() || !options_.rewrite;
+  Object object{source.path, c.object, {}};
+  object.result = std::async(std::launch::async, run_in_turn, compiler_, std::move(c));
   return object;
 }
 
@@ -222,8 +242,13 @@ void UserCode::tell_messages(const std::string& text, std::optional<bool> of_pro
   tell(messages_for_users(text, messages));
 }
 
+/// Clang has read the file already where it was rewritten, so that most often it can compile it too. Where the user asks
+/// for warnings or a debugger, and for another compiler than the system's g++, that one is asked.
 UserCode::Object UserCode::staging_object(std::size_t i) {
-  return compiling(sources_[i], sources_[i].staged, "staging", i, {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"});
+  const bool asks = std::ranges::any_of(options_.compile_flags, [](const std::string& f) { return f.starts_with("-W"); });
+  const bool in_process = options_.rewrite && !options_.debug && !options_.all_messages && !asks &&
+                          !compiler_.is_clang && compiler_.command.size() == 1;
+  return compiling(sources_[i], sources_[i].staged, "staging", i, {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"}, in_process);
 }
 
 Words UserCode::finished_staging() {

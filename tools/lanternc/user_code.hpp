@@ -20,10 +20,11 @@
 
 namespace lantern::tool {
 
-/// A file is compiled twice. For the staging image, whose code runs once, it is not optimised. For the program it is
-/// compiled with the user's flags, without the functions that are staged and not called there (see
-/// compiler/frontend/clang/parts.hpp): an object of what is left is kept, and taken again while that is the same. Where
-/// what is left does not compile or link, for a name that it needs after all, the whole file is compiled.
+/// A file is compiled twice. For the staging image, whose code runs once, it is not optimised, and Clang compiles it
+/// inside the process unless it has something to say of the file. For the program it is compiled with the user's flags,
+/// without the functions that are staged and not called there (see compiler/frontend/clang/parts.hpp): an object of
+/// what is left is kept, and taken again while that is the same. Where what is left does not compile or link, for a
+/// name that it needs after all, the whole file is compiled.
 class UserCode {
  public:
   /// Rewrites native control flow, and starts compiling for the program where one is wanted. Error: no compiler.
@@ -78,7 +79,7 @@ class UserCode {
   Source prepared(const std::string& path, std::size_t i);
   std::vector<std::string> program_flags() const;
   Object compiling(const Source& source, const std::string& text, const std::string& kind, std::size_t i,
-                   const Words& flags);
+                   const Words& flags, bool in_process = false);
   Object program_object(std::size_t i);
   Object staging_object(std::size_t i);
   void compile_whole(std::size_t i);

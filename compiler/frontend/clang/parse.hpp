@@ -30,11 +30,6 @@ struct Inclusions {
 /// What every file is parsed after.
 inline constexpr const char* native_header = "lantern/compiler/frontend/native.hpp";
 
-/// Writes a header as a precompiled one; false where it has errors.
-bool precompile(const std::string& header, const std::vector<std::string>& arguments, const std::string& to);
-/// Of the library that parses.
-std::string clang_version();
-
 /// Parses the file as C++20 and fills the unit, and those of the headers. `arguments` as for clang++.
 Parsed parse(const std::string& path, const std::vector<std::string>& arguments, Unit& unit,
              Inclusions& inclusions);

@@ -61,6 +61,7 @@ class Reached : public RecursiveASTVisitor<Reached> {
     }
   }
   bool has(const FunctionDecl* definition) const { return definitions_.count(definition) != 0; }
+  bool has(const VarDecl* variable) const { return seen_.count(variable->getCanonicalDecl()) != 0; }
 
   bool TraverseDecl(Decl* d) {
     if (d != nullptr && d != inside_ && may_go_(d)) return true;
@@ -130,7 +131,10 @@ class Parts {
       if (auto* f = dyn_cast<FunctionDecl>(d)) function(f);
       if (isa<NamespaceDecl, CXXRecordDecl, LinkageSpecDecl>(d) && places_.own(d->getLocation()))
         collect(cast<DeclContext>(d));
-      if (const auto* variable = dyn_cast<VarDecl>(d)) exported(variable);
+      if (const auto* variable = dyn_cast<VarDecl>(d)) {
+        exported(variable);
+        staged_function(variable);
+      }
     }
   }
 
@@ -153,6 +157,22 @@ class Parts {
         std::ranges::any_of(f->parameters(), [](const ParmVarDecl* p) { return holds_rep(p->getType()); }) ||
         (method != nullptr && holds_rep(ast_.getRecordType(method->getParent())));
     if (over_reps && !f->isMain() && !f->isExternC()) over_reps_.insert(f);
+  }
+
+  /// auto power = FUN<double(double)>(...);
+  void staged_function(const VarDecl* variable) {
+    const auto* type = variable->getType()->getAsCXXRecordDecl();
+    if (type == nullptr || !is_record(type, "Fun") || !variable->hasInit() || variable->isInline() ||
+        variable->isConstexpr() || variable->getTLSKind() != VarDecl::TLS_None || !variable->isFileVarDecl() ||
+        variable->isStaticDataMember() || variable->isTemplated() || variable->hasAttrs())
+      return;
+    Span span;
+    if (!places_.span(variable->getSourceRange(), span)) return;
+    const std::size_t end = unit_.text.find_first_not_of(" \t\n", span.end);
+    const bool first = begins_.insert(span.begin).second;
+    if (!first || end == std::string::npos || unit_.text[end] != ';') return;  // one of several
+    span.end = static_cast<std::uint32_t>(end + 1);
+    if (!has_directive(std::string_view(unit_.text).substr(span.begin, span.size()))) staged_functions_[variable] = span;
   }
 
   static bool has_directive(std::string_view text) {
@@ -220,13 +240,20 @@ class Parts {
   void program_part(const Reached& staged) {
     const Reached::MayGo may_go = [&](const Decl* d) {
       const auto* f = dyn_cast<FunctionDecl>(d);
-      return makes_program(d) || (f != nullptr && over_reps_.count(f) != 0);
+      const auto* v = dyn_cast<VarDecl>(d);
+      return makes_program(d) || (f != nullptr && over_reps_.count(f) != 0) ||
+             (v != nullptr && staged_functions_.count(v) != 0);
     };
     Reached reached(may_go, false);
     reached.run(ast_);
     std::vector<Change> changes = calls_;
     for (const FunctionDecl* f : over_reps_)
       if (!reached.has(f)) changes.push_back({bodies_.at(f), ";"});
+    for (const auto& [v, span] : staged_functions_) {
+      if (reached.has(v)) continue;
+      changes.push_back({span, "extern " + name(v->getType()) + " " + v->getNameAsString() + ";"});
+      unit_.left_out.push_back(span);
+    }
     if (changes.empty()) return;
     const auto gone = [&](std::uint32_t at) {
       return std::ranges::any_of(changes, [&](const Change& c) { return c.span.contains(at); });
@@ -256,6 +283,8 @@ class Parts {
   Unit& unit_;
   std::map<const FunctionDecl*, Span> bodies_;
   std::set<const FunctionDecl*> over_reps_, plain_;
+  std::map<const VarDecl*, Span> staged_functions_;  ///< made by FUN: whole declarations
+  std::set<std::uint32_t> begins_;                   ///< theirs
   std::vector<Change> calls_;
 };
 

@@ -9,9 +9,11 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <string_view>
 
+#include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/codegen/toolchain/content_hash.hpp"
 #include "lantern/codegen/toolchain/disk_cache.hpp"
 #include "lantern/compiler/frontend/clang/parse.hpp"
@@ -22,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t files_kept = 8;
+constexpr std::size_t files_kept = 16;
 
 /// Whether the effect of the arguments on headers is part of the file's name. Of arguments in two words, both are.
 bool harmless(const std::vector<std::string>& arguments) {
@@ -71,10 +73,10 @@ void remove_oldest(const fs::path& directory) {
 
 }  // namespace
 
-std::optional<std::string> precompiled_headers(const std::vector<std::string>& arguments) {
+std::optional<std::string> precompiled_headers(Purpose purpose, const std::vector<std::string>& arguments) {
   if (!harmless(arguments)) return std::nullopt;
   codegen::ContentHash hash;
-  hash.add(clang_version());
+  hash.add(codegen::clang_version()).add(purpose == Purpose::reading ? "reading" : "compiling");
   std::error_code failed;
   hash.add(fs::current_path(failed).string());
   for (const std::string& a : arguments) hash.add(a);
@@ -82,6 +84,8 @@ std::optional<std::string> precompiled_headers(const std::vector<std::string>& a
   const std::optional<fs::path> directory = codegen::private_cache_directory("");
   if (!directory) return std::nullopt;
   const fs::path file = *directory / ("headers-" + hash.text() + ".pch");
+  static std::mutex one_at_a_time;  // two files of one run want the same
+  const std::lock_guard lock(one_at_a_time);
   if (fs::exists(file, failed)) return file.string();
 
   // Clang looks at the header again when it reads what was made from it: it stays, and stays as it is.
@@ -93,7 +97,7 @@ std::optional<std::string> precompiled_headers(const std::vector<std::string>& a
   if (known.str() != includes) std::ofstream(header) << includes;
 
   const fs::path unfinished = file.string() + "." + std::to_string(::getpid());
-  const bool made = precompile(header.string(), arguments, unfinished.string());
+  const bool made = precompile(header.string(), purpose, arguments, unfinished.string());
   if (made) fs::rename(unfinished, file, failed);
   if (!made || failed) {
     fs::remove(unfinished, failed);
