@@ -205,6 +205,13 @@ TEST_CASE("a Rep where C++ wants a value, and a name of another header, say what
                     print = "a Rep has no value yet; print(x, \"x\") prints it when the program runs",
                     no_operator =
                         "these types have no such operator: fmod(x, y) is the remainder of numbers with a fraction, pow(x, y) the power",
+                    no_sum = "a Rep has no value yet, so a variable of type double cannot hold it: declare the variable as a Rep, "
+                             "Rep<double> s = 0.0 for instance",
+                    no_sum_operator = "these types have no such operator: a variable that takes a Rep is a Rep, Rep<double> s = 0.0 for "
+                                      "instance; fmod(x, y) is the remainder, pow(x, y) the power",
+                    along = "no function of this name takes these arguments: is #include <lantern/tensor.hpp> missing? Functions of "
+                            "tensors along a dimension, concat<1>(...), are there",
+                    tensor = "write #include <lantern/tensor.hpp>: tabulate is there",
                     special = "write #include <lantern/special.hpp>: namespace special is there",
                     bessel = "write special::bessel_j and #include <lantern/special.hpp>";
   const std::vector<Mistake> mistakes{
@@ -218,7 +225,11 @@ TEST_CASE("a Rep where C++ wants a value, and a name of another header, say what
       {"D h(D x) { return x ^ 2.0; }", "^", "^", "^ is no power: write pow(x, y), or x * x", no_operator},
       {"D i(A x) { return special::gammainc(1.0, x[0]); }", "special", "special", special, special},
       {"D j(D x) { return bessel_j(0, x); }", "bessel", "bessel", bessel, bessel}};
-  for (const bool by_clang : {false, true}) {
+  const std::vector<Mistake> more{  // a run shows ten errors
+      {"D k(D x) { double s = 0.0; s += x; return x; }", "+=", "+=", no_sum, no_sum_operator},
+      {"M l(M m) { return concat<1>(m, m); }", "(m,", "concat", along, along},
+      {"M n(M m) { return tabulate(m); }", "tabulate", "tabulate", tensor, tensor}};
+  const auto check = [&](bool by_clang, const std::vector<Mistake>& all) {
     // With native control flow Clang reads the program first.
     std::string model =
         "#include <string>\n#include <vector>\nusing D = Rep<double>;\nusing A = Rep<Array<double>>;\nusing I = Rep<int64_t>;\n"
@@ -226,7 +237,7 @@ TEST_CASE("a Rep where C++ wants a value, and a name of another header, say what
         std::string(by_clang ? "D sign(D x) { if (x > 0.0) return x; return -x; }\n" : "double sign(double x) { return x; }\n");
     std::size_t line = 2 + 8;
     std::string expected;
-    for (const Mistake& m : mistakes) {
+    for (const Mistake& m : all) {
       const std::size_t at = m.code.find(by_clang ? m.place_by_clang : m.place_by_gcc);
       const std::string number = std::to_string(++line);
       model += m.code + "\n";
@@ -234,7 +245,9 @@ TEST_CASE("a Rep where C++ wants a value, and a name of another header, say what
                   std::string(5 - number.size(), ' ') + number + " | " + m.code + "\n      | " + std::string(at, ' ') + "^\n";
     }
     CHECK(said(model + "int main() {}\n") == expected + "lanternc: error: @/m.cpp did not compile\n");
-  }
+  };
+  for (const bool by_clang : {false, true})
+    for (const auto* all : {&mistakes, &more}) check(by_clang, *all);
 }
 
 TEST_CASE("containers of Reps are containers of C++: a Rep is no index of theirs") {

@@ -401,8 +401,11 @@ class Writer {
     if (!own && place && is_error(main) && !asserted(main.text) &&
         places_told_.count(expansion ? line : at) != 0)
       return;
+    // What follows at the same place from a mistake for which there is a remedy.
+    if (own && is_error(main) && !replaced && explained_.count(at) != 0) return;
     if (!told_.insert(at + main.kind + main.text).second) return;
     if (is_error(main)) {
+      if (replaced) explained_.insert(at);
       places_told_.insert({at, line});
       if (++errors_ > errors_shown) return;
     }
@@ -570,7 +573,7 @@ class Writer {
   bool colour_;
   std::string out_;
   std::size_t errors_ = 0;
-  std::set<std::string> told_, places_told_;
+  std::set<std::string> told_, places_told_, explained_;
   std::vector<Place> chain_;
   bool has_headings_ = false;
   std::map<std::string, std::vector<std::string>> files_;

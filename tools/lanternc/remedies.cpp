@@ -29,6 +29,13 @@ std::optional<string_view> between(string_view text, string_view before, string_
 /// A remedy; docs/messages.md has a row for each.
 Remedy told(std::string words) { return words; }
 
+bool is_number(string_view type) {
+  constexpr std::array<string_view, 12> numbers{"double", "float",         "bool",        "int",
+                                                "long",   "long int",      "unsigned int", "unsigned long",
+                                                "size_t", "std::size_t", "int64_t",     "long unsigned int"};
+  return std::ranges::find(numbers, type) != numbers.end();
+}
+
 /// A Rep that is to become a number of C++.
 Remedy conversion(string_view error) {
   struct Wording {
@@ -39,15 +46,12 @@ Remedy conversion(string_view error) {
                                              {"no viable conversion from '", "to '", "'"},
                                              {"no matching conversion for static_cast from '", "to '", "'"},
                                              {"cannot convert '", "to '", "'"}}};
-  constexpr std::array<string_view, 12> numbers{"double", "float",         "bool",        "int",
-                                                "long",   "long int",      "unsigned int", "unsigned long",
-                                                "size_t", "std::size_t", "int64_t",     "long unsigned int"};
   for (const Wording& w : wordings) {
     if (!error.starts_with(w.begin)) continue;
     const std::size_t at = error.rfind(w.to);
     if (at == string_view::npos || !has(error.substr(0, at), "Rep<")) return std::nullopt;
     const auto type = between(error.substr(at), w.to, w.end);
-    if (!type || std::ranges::find(numbers, *type) == numbers.end()) return std::nullopt;
+    if (!type || !is_number(*type)) return std::nullopt;
     return told("a Rep has no value yet, so it is no " + std::string(*type) +
            ": keep what is computed of it in a Rep (or write auto); cast<T>(x) makes a Rep<T> of a Rep");
   }
@@ -87,8 +91,19 @@ Remedy element(string_view error, const std::vector<string_view>& notes) {
 /// Operators that Rep has not, or not for numbers with a fraction.
 Remedy other_operator(string_view error) {
   if (!has(error, "Rep<")) return std::nullopt;
+  // s += x, where s is a number of C++.
+  for (const char symbol : {'+', '-', '*', '/'}) {
+    const std::string begin = "no match for ‘operator" + std::string(1, symbol) + "=’ (operand types are ‘";
+    const auto left = error.starts_with(begin) ? between(error, begin, "’") : std::nullopt;
+    if (left && is_number(*left))
+      return told("a Rep has no value yet, so a variable of type " + std::string(*left) +
+                  " cannot hold it: declare the variable as a Rep, Rep<double> s = 0.0 for instance");
+  }
   if (has(error, "no match for ‘operator%’")) return told("% is of integers: fmod(x, y) is the remainder of numbers with a fraction");
   if (has(error, "no match for ‘operator^’")) return told("^ is no power: write pow(x, y), or x * x");
+  if (const auto left = between(error, "invalid operands to binary expression ('", "'"); left && is_number(*left))
+    return told("these types have no such operator: a variable that takes a Rep is a Rep, Rep<double> s = 0.0 for instance; "
+                "fmod(x, y) is the remainder, pow(x, y) the power");
   if (error.starts_with("invalid operands to binary expression ('") && (has(error, "Rep<double>") || has(error, "Rep<float>")))
     return told("these types have no such operator: fmod(x, y) is the remainder of numbers with a fraction, pow(x, y) the power");
   if (has(error, "no match for ‘operator++’") || has(error, "no match for ‘operator--’") ||
@@ -138,26 +153,41 @@ bool declares(const std::filesystem::path& file, const std::string& name) {
   return false;
 }
 
+bool any_declares(const std::filesystem::path& folder, const std::string& name) {
+  std::error_code none;
+  return std::ranges::any_of(std::filesystem::directory_iterator(folder, none), [&](const auto& file) {
+    return file.path().extension() == ".hpp" && declares(file.path(), name);
+  });
+}
+
 /// A name of one of the headers beside lantern.hpp.
-Remedy missing_header(string_view error, const std::string& include) {
+Remedy missing_header(string_view error, const std::vector<string_view>& notes, const std::string& include) {
   std::optional<string_view> name;
   if (error.starts_with("‘") && (has(error, "’ was not declared") || has(error, "’ has not been declared")))
     name = between(error, "‘", "’");
   else if (error.starts_with("use of undeclared identifier '"))
     name = between(error, "'", "'");
-  if (!name || include.empty() || name == "begin" || name == "end") return std::nullopt;
+  if (include.empty()) return std::nullopt;
+  const std::filesystem::path lantern = std::filesystem::path(include) / "lantern";
+  const auto of_tensors = [&](string_view n) { return any_declares(lantern / "compiler" / "tensor", std::string(n)); };
+  // concat<1>(a, b), where lantern.hpp has concat(a, b).
+  auto along = between(error, "no matching function for call to ‘", "<");
+  if (std::ranges::any_of(notes, [](string_view n) { return has(n, "invalid explicitly-specified argument"); }))
+    along = between(error, "no matching function for call to '", "'");
+  if (along && of_tensors(*along))
+    return told("no function of this name takes these arguments: is #include <lantern/tensor.hpp> missing? Functions of "
+                "tensors along a dimension, " + std::string(*along) + "<1>(...), are there");
+  if (!name || name == "begin" || name == "end") return std::nullopt;
   constexpr std::array<const char*, 7> headers{"linalg", "special", "solvers", "nn", "random", "onnx", "distributed"};
   for (const char* header : headers)
     if (*name == header) return told("write #include <lantern/" + std::string(header) + ".hpp>: namespace " + header + " is there");
   for (const char* header : headers) {
-    std::error_code none;
-    const std::filesystem::path lantern = std::filesystem::path(include) / "lantern";
     const std::string qualified = std::string(header) + "::" + std::string(*name);
-    bool there = has(text_of(lantern / (std::string(header) + ".hpp")), qualified + "(");  // made by a macro; the header tells
-    for (const auto& file : std::filesystem::directory_iterator(lantern / "compiler" / header, none))
-      there |= file.path().extension() == ".hpp" && declares(file.path(), std::string(*name));
-    if (there) return told("write " + qualified + " and #include <lantern/" + header + ".hpp>");
+    if (has(text_of(lantern / (std::string(header) + ".hpp")), qualified + "(") ||  // made by a macro; the header tells
+        any_declares(lantern / "compiler" / header, std::string(*name)))
+      return told("write " + qualified + " and #include <lantern/" + header + ".hpp>");
   }
+  if (of_tensors(*name)) return told("write #include <lantern/tensor.hpp>: " + std::string(*name) + " is there");
   return std::nullopt;
 }
 
@@ -193,7 +223,7 @@ std::optional<std::string> remedy(string_view error, const std::vector<string_vi
     if (auto words = rule(error)) return words;
   for (const auto rule : {element, function_of_values})
     if (auto words = rule(error, notes)) return words;
-  return missing_header(error, include);
+  return missing_header(error, notes, include);
 }
 
 }  // namespace lantern::tool
