@@ -203,23 +203,14 @@ class JointAdjoints {
   std::vector<const Op*> accesses_;
 };
 
-/// Whether all elements are 0 or -0, which is where an adjoint begins to which nothing may flow.
-bool is_zeros(const Value* tensor) {
-  const Op* const made = tensor->def;
-  if (!made || made->is(Opcode::zeros_like_)) return made;
-  if (!made->is(Opcode::fill_) && !made->is(Opcode::broadcast_)) return false;
-  const Op* const element = made->operands[0]->def;
-  return element && element->is(Opcode::constant_) && element->number == 0;
-}
-
-/// Of the two results of a loop that a sum of tensors takes, the one that starts from zeros; null for another sum.
+/// Of the two results of a loop that a sum of tensors takes, the one that starts from zeros (-0 where an adjoint is marked); null for another sum.
 const Value* sum_from_zeros(const Op& sum, const Uses& uses) {
   const auto result = [&](const Value* v) { return v->def && v->def->is(Opcode::loop_) && uses.once(v); };
   if (!sum.is(Opcode::add_) || !sum.result()->type.is_tensor() || !result(sum.operands[0]) ||
       !result(sum.operands[1]) || sum.operands[0]->def != sum.operands[1]->def)
     return nullptr;
   for (const Value* v : sum.operands)
-    if (is_zeros(v->def->operands[v->index]) && v->type == sum.result()->type) return v;
+    if (is_zero(v->def->operands[v->index]) && v->type == sum.result()->type) return v;
   return nullptr;
 }
 

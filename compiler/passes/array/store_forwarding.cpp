@@ -53,11 +53,6 @@ class Updates {
     return get && get->is(Opcode::get_) && get->operands[0] == set.operands[0] && same_element(*get, set) &&
            set.operands[0]->type == set.result()->type;
   }
-  /// What is added to nothing is the sum.
-  static bool is_zero(const Value* x) {
-    const Op* c = constant(x);
-    return c && x->type.is_float_element() && c->number == 0;
-  }
 
   /// Looks for an update of the same element before `last` and lets that one do the work of both.
   bool combine(Op* last) {
