@@ -61,6 +61,19 @@ D triangle(M a, M b) {
   });
   return sum(b * b);
 }
+/// What flows between neighbours comes from the one on the windward side: both sides of a branch write one element.
+D flux(A u, D c) {
+  A f = fill(D(0.0), u.size());
+  FOR(0, 3, [&](I) {
+    FOR(0, u.size() - 1, [&](I i) {
+      IF(
+          u[i] + u[i + 1] > 0.0, [&] { f = f.set(i + 1, c * u[i] * u[i]); },
+          [&] { f = f.set(i + 1, u[i + 1] / (c - u[i])); });
+    });
+    FOR(1, u.size() - 1, [&](I i) { u = u.set(i, u[i] - 0.2 * (f[i + 1] - f[i])); });
+  });
+  return sum(u * u);
+}
 /// An option that may be exercised early, whose weights divide by a number of the program.
 D option(A s, D u) {
   const D p = 1.0 / (u - 1.0), q = 1.0 - p;
@@ -232,7 +245,7 @@ TEST_CASE("loop_versioning: a loop stays as it is where no sign helps", "[passes
 }
 
 TEST_CASE("node_splitting: the same numbers", "[passes]") {
-  const Everywhere prices(tree), early(option), up(upwind), sweep(swept), spread(diffusion);
+  const Everywhere prices(tree), early(option), wind(flux), up(upwind), sweep(swept), spread(diffusion);
   const Everywhere part(window);
   const Everywhere bag(knapsack);
   const Everywhere two(pair);
@@ -243,6 +256,7 @@ TEST_CASE("node_splitting: the same numbers", "[passes]") {
     const std::vector<double> x = numbers(n, 0.4);
     prices(x, 0.45);
     early(x, 1.7);
+    wind(x, 0.6);
     up(x, 0.3);
     sweep(x, 0.3);
     if (n >= 4) part(x, std::int64_t{1}, static_cast<std::int64_t>(n) - 2);
