@@ -88,6 +88,16 @@ TEST_CASE("a condition that another one implies is left out", "[passes]") {
         simplified("  %r = le %x, %y : bool\n"));
   CHECK(simplified("  %1 = lt %x, %y : bool\n  %2 = ne %y, %x : bool\n  %r = land %1, %2 : bool\n") ==
         simplified("  %r = lt %x, %y : bool\n"));
+  // v != 0 or 0 < copysign(1, v), which -0 alone does not fulfil: v + 0 does, and a choice of it and -0 asks its condition.
+  const std::string zeros = "  %z = constant 0 : f64\n  %m = constant -0 : f64\n  %one = constant 1 : f64\n  %s = add %x, %z : f64\n";
+  const auto not_minus_zero = [](const std::string& v) {
+    return "  %a = copysign %one, " + v + " : f64\n  %b = ne " + v + ", %z : bool\n  %d = lt %z, %a : bool\n  %r = lor %b, %d : bool\n";
+  };
+  CHECK(simplified(zeros + not_minus_zero("%s")) == simplified("  %r = constant true : bool\n"));
+  CHECK(simplified(zeros + "  %v = select %c, %s, %m : f64\n" + not_minus_zero("%v")).find("  yield %c\n") != std::string::npos);
+  CHECK(simplified(zeros + "  %v = select %c, %m, %s : f64\n" + not_minus_zero("%v")).find("lnot %c") != std::string::npos);
+  CHECK(simplified(zeros + "  %v = select %c, %x, %m : f64\n" + not_minus_zero("%v")).find("copysign") != std::string::npos);
+  CHECK(simplified(zeros + not_minus_zero("%x")).find("copysign") != std::string::npos);
   // Of NaN neither holds: x < y or y <= x is not always true, and not (x < y) is not y <= x.
   for (const std::string& stays :
        {std::string("  %1 = lt %x, %y : bool\n  %2 = le %y, %x : bool\n  %r = lor %1, %2 : bool\n"),

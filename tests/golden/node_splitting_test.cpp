@@ -2,6 +2,7 @@
 // nobody asks for both, and that no number changes.
 #include <catch2/catch.hpp>
 #include <random>
+#include <regex>
 #include <thread>
 
 #include "../correctness/row_programs.hpp"
@@ -59,6 +60,31 @@ D triangle(M a, M b) {
         [&](I j) { FOR(i + 1, b.dim(0), [&](I k) { b = b.set(i, j, b(i, j) + a(k, i) * b(k, j)); }); });
   });
   return sum(b * b);
+}
+/// What flows between neighbours comes from the one on the windward side: both sides of a branch write one element.
+D flux(A u, D c) {
+  A f = fill(D(0.0), u.size());
+  FOR(0, 3, [&](I) {
+    FOR(0, u.size() - 1, [&](I i) {
+      IF(
+          u[i] + u[i + 1] > 0.0, [&] { f = f.set(i + 1, c * u[i] * u[i]); },
+          [&] { f = f.set(i + 1, u[i + 1] / (c - u[i])); });
+    });
+    FOR(1, u.size() - 1, [&](I i) { u = u.set(i, u[i] - 0.2 * (f[i + 1] - f[i])); });
+  });
+  return sum(u * u);
+}
+/// An option that may be exercised early, whose weights divide by a number of the program.
+D option(A s, D u) {
+  const D p = 1.0 / (u - 1.0), q = 1.0 - p;
+  A v = s;
+  FOR(0, s.size() - 1, [&](I t) {
+    FOR(0, s.size() - 1 - t, [&](I i) {
+      s = s.set(i, s[i] * u);
+      v = v.set(i, max(p * v[i] + q * v[i + 1], 1.0 - s[i]));
+    });
+  });
+  return v[0];
 }
 /// A knapsack: the distance of the elements is a number of the program.
 D knapsack(A u, D v, I far) {
@@ -182,6 +208,10 @@ TEST_CASE("in_place_adjoints: the adjoint of the start is added up in that of wh
   // Two forward, where values are kept, and two backward: none that adds up two arrays.
   CHECK(loops(grad<0>(upwind)) == 4);
   CHECK(loops(grad<0>(tree)) == 2);
+  // Where adjoints are marked, too: the one sum of arrays left is behind the loops.
+  const std::string text = around_pass("lower", grad(option)).second;
+  const std::regex sums("= add %[^:]*: f64\\[\\?\\]");
+  CHECK(std::distance(std::sregex_iterator(text.begin(), text.end(), sums), {}) == 1);
   // What an in-place loop can compute again is not kept: the start of v, and elements of s.
   CHECK(count(around_pass("unwind", grad(pair)).second, "push[") == 2);
 }
@@ -215,7 +245,7 @@ TEST_CASE("loop_versioning: a loop stays as it is where no sign helps", "[passes
 }
 
 TEST_CASE("node_splitting: the same numbers", "[passes]") {
-  const Everywhere prices(tree), up(upwind), sweep(swept), spread(diffusion);
+  const Everywhere prices(tree), early(option), wind(flux), up(upwind), sweep(swept), spread(diffusion);
   const Everywhere part(window);
   const Everywhere bag(knapsack);
   const Everywhere two(pair);
@@ -225,6 +255,8 @@ TEST_CASE("node_splitting: the same numbers", "[passes]") {
     CAPTURE(n);
     const std::vector<double> x = numbers(n, 0.4);
     prices(x, 0.45);
+    early(x, 1.7);
+    wind(x, 0.6);
     up(x, 0.3);
     sweep(x, 0.3);
     if (n >= 4) part(x, std::int64_t{1}, static_cast<std::int64_t>(n) - 2);

@@ -106,6 +106,39 @@ TEST_CASE("store_forwarding: a tensor that is still needed keeps its elements", 
   CHECK(unchanged("%1 = set %t, %i, %x\n%s = sum %1\n%2 = add_at %1, %i, %y\nyield %2, %s\n", "f64[?], f64"));
 }
 
+TEST_CASE("store_forwarding: what an element was is added to", "[passes]") {
+  const std::string head = "%one = constant 1 : i64\n%k = add %i, %one\n%old = get %t, %i\n";
+  // Another element changes in between.
+  CHECK(after(head + "%1 = add_at %t, %k, %x\n%2 = set %1, %i, %old\nyield %2\n") ==
+        "  %one = constant 1 : i64\n  %k = add %i, %one : i64\n  %1 = add_at %t, %k, %x : f64[?]\n  yield %1\n");
+  const std::string sums = "%1 = add_at %t, %k, %x\n%2 = add %y, %old\n%3 = add %2, %x\n%4 = set %1, %i, %3";
+  const std::string added = after(head + sums + " @ \"m.cpp\":1:1 backward\nyield %4\n");
+  CHECK(added.find("= add %y, %x : f64\n") != std::string::npos);
+  CHECK(added.find("set ") == std::string::npos);
+  // The order of sums of the program's own is its order; j may be i.
+  CHECK(unchanged(head + sums + "\nyield %4\n"));
+  CHECK(unchanged("%old = get %t, %i\n%1 = add_at %t, %j, %x\n%2 = set %1, %i, %old\nyield %2\n"));
+}
+
+TEST_CASE("store_forwarding: both sides of a branch write one element", "[passes]") {
+  const auto sides = [](const std::string& yes, const std::string& no) {
+    return "%one = constant 1 : i64\n%c = lt %i, %j\n%r = branch %c : f64[?] {\n" + yes + "} else {\n" + no + "}\nyield %r\n";
+  };
+  const std::string text = after(sides("%k = add %i, %one\n%v = mul %x, %y\n%1 = set %t, %k, %v\nyield %1\n",
+                                       "%k = add %i, %one\n%1 = set %t, %k, %x\nyield %1\n"));
+  CHECK(text.find("= branch %c : f64 {") != std::string::npos);
+  CHECK(text.find("set %t, %k") > text.rfind("}"));
+  // Two elements, and sums.
+  CHECK(after(sides("%1 = add_at %t, %i, %x\n%2 = set %1, %j, %y\nyield %2\n",
+                    "%1 = add_at %t, %i, %y\n%2 = set %1, %j, %x\nyield %2\n"))
+            .find("= branch %c : f64, f64 {") != std::string::npos);
+  // Another element, another operation, one that is still read, and one before a print stay.
+  const auto stays = [&](const std::string& yes, const std::string& no) { return unchanged(sides(yes, no)); };
+  CHECK(stays("%1 = set %t, %i, %x\nyield %1\n", "%1 = set %t, %j, %x\nyield %1\n"));
+  CHECK(stays("%1 = set %t, %i, %x\nyield %1\n", "%1 = add_at %t, %i, %x\nyield %1\n"));
+  CHECK(stays("%1 = set %t, %i, %x\nyield %1\n", "yield %t\n"));
+}
+
 TEST_CASE("store_forwarding: another block runs more often, or not at all", "[passes]") {
   CHECK(
       unchanged("%c = lt %i, %j\n%1 = set %t, %i, %x\n%r = branch %c : f64[?] {\n%2 = add_at %1, %i, "

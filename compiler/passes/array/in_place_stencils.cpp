@@ -203,16 +203,14 @@ class JointAdjoints {
   std::vector<const Op*> accesses_;
 };
 
-/// Of the two results of a loop that a sum of tensors takes, the one that starts from zeros; null for another sum.
+/// Of the two results of a loop that a sum of tensors takes, the one that starts from zeros (-0 where an adjoint is marked); null for another sum.
 const Value* sum_from_zeros(const Op& sum, const Uses& uses) {
   const auto result = [&](const Value* v) { return v->def && v->def->is(Opcode::loop_) && uses.once(v); };
   if (!sum.is(Opcode::add_) || !sum.result()->type.is_tensor() || !result(sum.operands[0]) ||
       !result(sum.operands[1]) || sum.operands[0]->def != sum.operands[1]->def)
     return nullptr;
-  for (const Value* v : sum.operands) {
-    const Op* const start = v->def->operands[v->index]->def;
-    if (start && start->is(Opcode::zeros_like_) && v->type == sum.result()->type) return v;
-  }
+  for (const Value* v : sum.operands)
+    if (is_zero(v->def->operands[v->index]) && v->type == sum.result()->type) return v;
   return nullptr;
 }
 

@@ -526,10 +526,6 @@ class Raising {
     return results;
   }
 
-  static bool is_zero(const Value* v) {
-    const Op* const c = constant(v);
-    return c && c->number == 0;
-  }
   /// True for an update of which nothing is left without the sum.
   static bool adds_sum_alone(const Product& p) {
     return p.write->is(Opcode::add_at_) && p.write->operands.back() == p.scaled &&

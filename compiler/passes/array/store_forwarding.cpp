@@ -7,6 +7,7 @@
 
 #include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/analysis/def_chain.hpp"
+#include "lantern/compiler/passes/array/branch_writes.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 
@@ -28,11 +29,7 @@ class Updates {
     for (Block* b : blocks_) {
       const std::vector<Op*> ops = b->ops;
       for (Op* op : ops) {
-        while (is_write(*op) && combine(op)) changed_ = true;
-        if (op->is(Opcode::set_) && sets_what_is_there(*op)) {
-          replace(op, op->operands[0]);
-          changed_ = true;
-        }
+        while (is_write(*op) && (combine(op) || (op->is(Opcode::set_) && keeps(op)))) changed_ = true;
       }
     }
     if (changed_)
@@ -47,16 +44,45 @@ class Updates {
     if (watched(v)) uses_[v].push_back(by);
   }
 
-  /// True for set(a, i, get(a, i)).
-  static bool sets_what_is_there(const Op& set) {
-    const Op* get = set.operands.back()->def;
-    return get && get->is(Opcode::get_) && get->operands[0] == set.operands[0] && same_element(*get, set) &&
-           set.operands[0]->type == set.result()->type;
+  /// set(b, i, get(a, i)), where b is a with other elements changed, is b; with x added in a backward part it is
+  /// add_at(b, i, x).
+  bool keeps(Op* set) {
+    Value* const v = set->operands.back();
+    if (!(set->operands[0]->type == set->result()->type)) return false;
+    if (is_there(*set, v)) {
+      replace(set, set->operands[0]);
+      return true;
+    }
+    if (set->loc.part != ir::Part::backward) return false;
+    constexpr int deepest = 8;
+    Value* const rest = without_what_is_there(*set, v, deepest);
+    if (!rest) return false;
+    set->code = Opcode::add_at_;
+    set_operand(set, set->operands.size() - 1, rest);
+    return true;
   }
-  /// What is added to nothing is the sum.
-  static bool is_zero(const Value* x) {
-    const Op* c = constant(x);
-    return c && x->type.is_float_element() && c->number == 0;
+  /// Whether a value is what the element is before the set.
+  bool is_there(const Op& set, const Value* v) {
+    const Op* const get = v->def;
+    if (!get || !get->is(Opcode::get_) || !same_element(*get, set)) return false;
+    const Value* now = set.operands[0];
+    for (int step = 0; now != get->operands[0]; ++step, now = now->def->operands[0]) {
+      constexpr int farthest = 64;
+      const Op* const other = now->def;
+      if (step == farthest || !other || other->parent != set.parent || !is_write(*other) || !different(*other, set)) return false;
+    }
+    return now->type == set.result()->type;
+  }
+  /// What a sum adds to that; null where it is no such sum.
+  Value* without_what_is_there(const Op& set, const Value* v, int depth) {
+    const Op* const sum = v->def;
+    if (!sum || !sum->is(Opcode::add_) || sum->parent != set.parent || depth == 0) return nullptr;
+    for (const std::size_t i : {0u, 1u})
+      if (is_there(set, sum->operands[i])) return sum->operands[1 - i];
+    for (const std::size_t i : {0u, 1u})
+      if (Value* const rest = without_what_is_there(set, sum->operands[i], depth - 1))
+        return sum_before(&set, rest, sum->operands[1 - i]);
+    return nullptr;
   }
 
   /// Looks for an update of the same element before `last` and lets that one do the work of both.
@@ -201,6 +227,7 @@ class Updates {
 }  // namespace
 
 void forward_stored(Op* loop) {
+  sink_branch_writes(loop->blocks[1]);
   constexpr int farthest = 64;
   int questions = 1000;
   Renaming stored;
@@ -231,7 +258,10 @@ void forward_stored(Op* loop) {
 void store_forwarding(ir::Module& module) {
   bool changed = false;
   for (ir::Function* f : module.functions())
-    if (is_direct(*f)) changed |= Updates(*f).run();
+    if (is_direct(*f)) {
+      changed |= sink_branch_writes(f->body);
+      changed |= Updates(*f).run();
+    }
   if (changed) eliminate_dead(module);
 }
 

@@ -394,6 +394,31 @@ class Folding : public Rewriter {
     return x->is(Opcode::lt_) && y->is(Opcode::ne_) && same_pair(x, y);
   }
 
+  /// Whether a number is never -0: the sum of 0 and another.
+  bool is_sum_with_zero(const Value* v) {
+    if (!v->def || !v->def->is(Opcode::add_)) return false;
+    return std::ranges::any_of(v->def->operands, [&](const Value* x) { return is_number(x, 0.0, v->def->operands[0]); });
+  }
+  /// The number v of `v != 0 || 0 < copysign(1, v)`, which holds of all but -0; null for another.
+  Value* told_from_minus_zero(const Value* x, const Value* y) {
+    const Op *const differs = x->def, *const less = y->def;
+    if (!differs || !less || !differs->is(Opcode::ne_) || !less->is(Opcode::lt_)) return nullptr;
+    Value* const v = differs->operands[0];
+    const Op* const sign = less->operands[1]->def;
+    const bool told = sign && sign->is(Opcode::copysign_) && sign->operands[1] == v && is_number(sign->operands[0], 1.0, v) &&
+                      is_number(differs->operands[1], 0.0, v) && is_number(less->operands[0], 0.0, v);
+    return told ? v : nullptr;
+  }
+  /// What that comes to where v is made here; null where it is open.
+  Value* not_minus_zero(Op* op, Value* v) {
+    if (v->type.is_tensor()) return nullptr;
+    if (is_sum_with_zero(v)) return become_integer(op, 1);
+    if (!v->def || !v->def->is(Opcode::select_)) return nullptr;
+    Value *const c = v->def->operands[0], *const yes = v->def->operands[1], *const no = v->def->operands[2];
+    if (is_sum_with_zero(yes) && is_number(no, -0.0, v)) return c;
+    return is_sum_with_zero(no) && is_number(yes, -0.0, v) ? become(op, Opcode::lnot_, {c}) : nullptr;
+  }
+
   Value* logic(Op* op) {
     Value *x = op->operands[0], *y = op->operands.size() > 1 ? op->operands[1] : nullptr;
     if (op->is(Opcode::lnot_)) {
@@ -404,6 +429,9 @@ class Folding : public Rewriter {
     }
     if (x == y) return x;
     const bool conjunction = op->is(Opcode::land_);
+    if (!conjunction)
+      for (const auto& [one, other] : {std::pair(x, y), std::pair(y, x)})
+        if (Value* const v = told_from_minus_zero(one, other)) return not_minus_zero(op, v);
     if (conjunction ? is_true(x) : is_false(x)) return y;
     if (conjunction ? is_true(y) : is_false(y)) return x;
     if (conjunction ? is_false(x) : is_true(x)) return x;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <span>
 
-#include "lantern/ir/graph.hpp"
+#include "lantern/compiler/passes/support/rewrite.hpp"
 
 namespace lantern::passes::flow {
 
@@ -29,14 +29,6 @@ inline bool conditional(Flow f) { return f == Flow::entered || f == Flow::someti
 
 inline bool is_cell(const Value* v) { return v->type.is_ref(); }
 inline bool adds(const Op& op) { return op.is(Opcode::ref_add_) || op.is(Opcode::ref_acc_); }
-
-/// A tensor or number all of whose elements are the constant 0.
-inline bool is_zero(const Value* v) {
-  const Op* op = v->def;
-  if (op && op->is(Opcode::zeros_like_)) return true;
-  if (op && (op->is(Opcode::fill_) || op->is(Opcode::broadcast_))) op = op->operands[0]->def;
-  return op && op->is(Opcode::constant_) && op->number == 0 && op->result()->type.is_float_element();
-}
 
 /// What an operation does to an adjoint.
 enum class Kind : std::uint8_t { keeps_zeros, product, moves, other };

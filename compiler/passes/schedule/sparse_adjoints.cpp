@@ -21,12 +21,9 @@ bool is_number(const Value* v) {
   return v->type.is_scalar() && !v->type.is_vector() && v->type.is_float_element();
 }
 
-bool is_zero(const Value* v) {
-  const Op* const c = constant(v);
-  return c && is_number(v) && c->number == 0;
-}
+bool is_zero_number(const Value* v) { return is_number(v) && constant(v) && is_zero(v); }
 
-bool is_plus_zero(const Value* v) { return is_zero(v) && !std::signbit(constant(v)->number); }
+bool is_plus_zero(const Value* v) { return is_zero_number(v) && !std::signbit(constant(v)->number); }
 
 bool is_finite(const Value* v) {
   const Op* const c = constant(v);
@@ -122,7 +119,7 @@ class Guard {
     return v;
   }
 
-  bool zero(const Value* v) const { return zeros_.contains(v) || is_zero(v); }
+  bool zero(const Value* v) const { return zeros_.contains(v) || is_zero_number(v); }
 
   bool is_always_zero(const Op& op) const {
     const auto operand = [&](std::size_t i) { return op.operands[i]; };
@@ -187,7 +184,7 @@ class Guard {
     for (const Op* op : order_) {
       sums += op->is(Opcode::add_at_);
       choices += op->is(Opcode::select_) && zeros_.contains(op->result()) &&
-                 (is_zero(op->operands[1]) || is_zero(op->operands[2]));
+                 (is_zero_number(op->operands[1]) || is_zero_number(op->operands[2]));
     }
     return sums > 0 && choices > 0;
   }

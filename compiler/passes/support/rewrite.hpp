@@ -25,6 +25,13 @@ bool same_constant(const Op& a, const Op& b);
 
 /// The constant that defines a value, or null.
 inline Op* constant(const Value* v) { return v->def && v->def->is(Opcode::constant_) ? v->def : nullptr; }
+/// A floating number, or a tensor of them, that is 0 or -0 everywhere: what adds nothing.
+inline bool is_zero(const Value* v) {
+  const Op* op = v->def;
+  if (op && op->is(Opcode::zeros_like_)) return true;
+  if (op && (op->is(Opcode::fill_) || op->is(Opcode::broadcast_))) op = op->operands[0]->def;
+  return op && op->is(Opcode::constant_) && op->number == 0 && op->result()->type.is_float_element();
+}
 
 /// Takes operations out of the blocks that they are in.
 void erase(const std::vector<Op*>& ops);
