@@ -120,6 +120,21 @@ TEST_CASE("store_forwarding: what an element was is added to", "[passes]") {
   CHECK(unchanged("%old = get %t, %i\n%1 = add_at %t, %j, %x\n%2 = set %1, %i, %old\nyield %2\n"));
 }
 
+TEST_CASE("store_forwarding: what is set comes before sums of other elements", "[passes]") {
+  const std::string head = "%one = constant 1 : i64\n%k = add %i, %one\n", place = " @ \"m.cpp\":1:1 backward\n";
+  const auto order = [&](const std::string& body) {
+    const std::string text = after(head + body);
+    return text.find("= set %t, %i, %y") < text.find("= add_at");
+  };
+  CHECK(order("%1 = add_at %t, %k, %x" + place + "%2 = set %1, %i, %y" + place + "yield %2\n"));
+  CHECK(order("%1 = add_at %t, %k, %x" + place + "%2 = add_at %1, %one, %x" + place + "%m = sub %i, %one\n%3 = add_at %2, %m, %y" + place +
+              "%4 = set %3, %i, %y" + place + "yield %4\n") == false);  // i may be 1
+  CHECK(order("%1 = add_at %t, %k, %x" + place + "%m = sub %i, %one\n%2 = add_at %1, %m, %y" + place + "%3 = set %2, %i, %y" + place +
+              "yield %3\n"));
+  CHECK(unchanged(head + "%1 = add_at %t, %k, %x\n%2 = set %1, %i, %y\nyield %2\n"));
+  CHECK_FALSE(order("%1 = add_at %t, %j, %x" + place + "%2 = set %1, %i, %y" + place + "yield %2\n"));
+}
+
 TEST_CASE("store_forwarding: both sides of a branch write one element", "[passes]") {
   const auto sides = [](const std::string& yes, const std::string& no) {
     return "%one = constant 1 : i64\n%c = lt %i, %j\n%r = branch %c : f64[?] {\n" + yes + "} else {\n" + no + "}\nyield %r\n";

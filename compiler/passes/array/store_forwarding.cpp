@@ -30,6 +30,7 @@ class Updates {
       const std::vector<Op*> ops = b->ops;
       for (Op* op : ops) {
         while (is_write(*op) && (combine(op) || (op->is(Opcode::set_) && keeps(op)))) changed_ = true;
+        if (op->is(Opcode::set_) && op->loc.part == ir::Part::backward) changed_ |= comes_first(op);
       }
     }
     if (changed_)
@@ -83,6 +84,45 @@ class Updates {
       if (Value* const rest = without_what_is_there(set, sum->operands[i], depth - 1))
         return sum_before(&set, rest, sum->operands[1 - i]);
     return nullptr;
+  }
+
+  /// add_at(t, j, x) and then set(.., i, y) are set(t, i, y) and then add_at(.., j, x) where i is never j. Iterations that
+  /// replace an element each, and add to one that an iteration before has replaced, are independent then: all that is set
+  /// comes before all that is added.
+  bool comes_first(Op* set) {
+    constexpr std::size_t most = 8;
+    std::vector<Op*> sums;
+    const Op* next = set;
+    for (Op* sum = set->operands[0]->def; sum && sum->parent == set->parent && sum->is(Opcode::add_at_) && sums.size() < most &&
+                                          uses_[sum->result()].size() == 1 && next->operands[0] == sum->result() &&
+                                          different(*sum, *set);
+         next = sum, sum = sum->operands[0]->def)
+      sums.insert(sums.begin(), sum);
+    if (sums.empty()) return false;
+    Value* now = new_write(set, *set, next->operands[0])->result();
+    for (std::size_t k = 0; k + 1 < sums.size(); ++k) now = new_write(set, *sums[k], now)->result();
+    const Op last = *sums.back();
+    for (Op* sum : sums) {
+      for (const Value* v : sum->operands)
+        if (watched(v)) std::erase(uses_[v], sum);
+      sum->code = Opcode::count_;
+    }
+    for (std::size_t i = 0; i < set->operands.size(); ++i) set_operand(set, i, i == 0 ? now : last.operands[i]);
+    set->code = Opcode::add_at_;
+    set->loc = last.loc;
+    return true;
+  }
+  /// The same write of another tensor, before an operation.
+  Op* new_write(const Op* at, const Op& like, Value* tensor) {
+    Op* const write = function_.module->new_op(like.code, at->parent);
+    write->loc = like.loc;
+    write->integer = like.integer;
+    write->operands = like.operands;
+    write->operands[0] = tensor;
+    function_.module->add_result(write, like.result()->type);
+    for (const Value* v : write->operands) used(v, write);
+    before_[at].push_back(write);
+    return write;
   }
 
   /// Looks for an update of the same element before `last` and lets that one do the work of both.

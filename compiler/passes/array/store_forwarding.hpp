@@ -7,11 +7,16 @@
 //   b = set(a, i, x); c = add_at(b, i, y)       becomes   c = set(a, i, x + y)
 //   b = add_at(a, i, x); c = add_at(b, i, y)    becomes   c = add_at(a, i, x + y)
 //   b = set(a, i, x); c = set(b, i, y)          becomes   c = set(a, i, y)
+//   c = set(a, i, x + get(a, i))                becomes   c = add_at(a, i, x)
 //
 // also where other elements are updated in between, and where b[i] is read: then that is x, or a[i] + x. Sums
 // are reassociated, as accumulation into adjoints may be, and begin with what is added to 0 first (0 + x is
 // x, but for the sign of zero); everything else is exact. What is set to what it is stays: set(a, i, get(a,
 // i)) is a.
+//
+// Before that, writes of both sides of a branch to one element become one behind it (branch_writes.hpp). Afterwards, in
+// backward parts, what is set comes before what is added to other elements: iterations that each replace an element,
+// and add to one that an earlier iteration has replaced, then are in an order in which lanes may run them.
 #pragma once
 
 #include "lantern/ir/graph.hpp"
