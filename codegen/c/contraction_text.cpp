@@ -85,6 +85,7 @@ static inline __attribute__((always_inline)) void lt_gemm_rows_$K(int rows, int 
     for (int j = 0; j < vectors; ++j) sum[i][j] = zero;
   for (int64_t l = 0; l < k; ++l) {
     lt_gemm_vector_$K y[2];
+    if (a_row == 1) __builtin_prefetch(a + rows * k, 0, 2); /* the next panel comes to the second cache meanwhile */
     for (int j = 0; j < vectors; ++j) y[j] = *(const lt_gemm_vector_$K*)(b + j * LT_GEMM_LANES_$K);
     for (int i = 0; i < rows; ++i) {
       const lt_gemm_vector_$K x = a[i * a_row] - zero; /* x - 0 is x, of -0 too */
@@ -345,7 +346,7 @@ static void lt_gemm_dots_$K(int fresh, int64_t m, int64_t n, int64_t k, $T scale
 static void lt_gemm_ready_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row,
                              int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row,
                              const $T* ready) {
-  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = LT_GEMM_DEPTH, most_m = 16 * rows, most_n = 64 * columns;
+  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = LT_GEMM_DEPTH, most_m = 16 * rows;
   if (m <= 0 || n <= 0 || k < 0) return;
 #ifndef __TINYC__
   if (m <= 4 && a_column == 1 && b_row == 1 && !ready) {
@@ -378,6 +379,7 @@ static void lt_gemm_ready_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, 
     return;
   }
   const int there = LT_GEMM_WHERE_IT_IS && a_column == 1 && !a_kept;
+  const int64_t most_n = (a_kept ? 16 : 64) * columns; /* panels of b stay in the cache, unless packing a takes longer */
   $T* const a_panels = a_kept ? 0 : ($T*)lt_allocate(ws, most_k * (most_m + rows) * (int64_t)sizeof($T));
   $T* const b_panels = b_kept ? 0 : ($T*)lt_allocate(ws, (most_k * most_n + 8) * (int64_t)sizeof($T));
   const int64_t filled_m = lt_gemm_filled_rows_$K(m), filled_n = lt_gemm_filled_$K(n);
@@ -623,7 +625,7 @@ LT_GEMM_APART static void lt_contract_row_$K(int fresh, $T* to, const int64_t* a
 static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, const $T* x, const int64_t* x_row,
                                  const int64_t* x_sum, const $T* y, const int64_t* y_column, const int64_t* y_sum, $T* r,
                                  const int64_t* r_row, const int64_t* r_column) {
-  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = LT_GEMM_DEPTH, most_m = 16 * rows, most_n = 64 * columns;
+  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = LT_GEMM_DEPTH, most_m = 16 * rows;
   /* Long pieces of columns, as some of a picture are, are columns of a product of matrices each. */
   const int even = lt_even(x_row, m) && lt_even(x_sum, k) && lt_even(y_sum, k) && lt_even(r_row, m);
   if (even && n / (1 + lt_leaps(y_column, n) + lt_leaps(r_column, n)) >= 192) {
@@ -645,7 +647,6 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
           r[r_row[i] + r_column[j]] += x[x_row[i] + x_sum[l]] * y[y_sum[l] + y_column[j]];
     return;
   }
-  const int64_t deepest = most_k < k ? most_k : k, widest = (most_n < n ? most_n : n) + columns;
   const int64_t x_stride = lt_step(x_row, m);
   const lt_position mark = lt_mark(ws);
   const $T* const x_kept = lt_even(x_row, m) && lt_even(x_sum, k)
@@ -654,6 +655,7 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
   const $T* const y_kept = !x_kept && lt_even(y_column, n) && lt_even(y_sum, k)
                                ? lt_gemm_kept_$K(ws, y, n, lt_step(y_column, n), k, lt_step(y_sum, k), columns)
                                : 0;
+  const int64_t most_n = (x_kept ? 16 : 64) * columns, deepest = most_k < k ? most_k : k, widest = (most_n < n ? most_n : n) + columns;
   const int there = LT_GEMM_WHERE_IT_IS && !x_kept && lt_leaps(x_sum, k) == 0 && lt_even(x_row, m);
   $T* const x_panels = x_kept ? 0 : ($T*)lt_allocate(ws, deepest * (most_m + rows) * (int64_t)sizeof($T));
   $T* const y_panels = y_kept ? 0 : ($T*)lt_allocate(ws, (deepest * widest + 8) * (int64_t)sizeof($T));

@@ -41,14 +41,15 @@ LT_GEMM_APART static void lt_winograd_filters_$K($T* to, const lt_convolution_$K
         half[2][v] = ((a + d) - b) / 2;
         half[3][v] = d;
       }
-      $T* const at = to + first * c->inputs + i * across + (o - first);
+      $T* const at = to + 16 * first * c->inputs + i * across + (o - first);
+      const int64_t next = across * c->inputs;
       for (int64_t u = 0; u < 4; ++u) {
         const $T a = half[u][0], b = half[u][1], d = half[u][2];
-        $T* const row = at + 4 * u * filled * c->inputs;
+        $T* const row = at + 4 * u * next;
         row[0] = a;
-        row[filled * c->inputs] = ((a + d) + b) / 2;
-        row[2 * filled * c->inputs] = ((a + d) - b) / 2;
-        row[3 * filled * c->inputs] = d;
+        row[next] = ((a + d) + b) / 2;
+        row[2 * next] = ((a + d) - b) / 2;
+        row[3 * next] = d;
       }
     }
   }
@@ -151,7 +152,7 @@ static void lt_winograd_picture_$K(lt_workspace* ws, int fresh, const lt_convolu
             $T* to[LT_GEMM_ROWS];
             for (int64_t s = 0; s < high; ++s) to[s] = products + (p * rows + s) * chunk + q;
             across = next - t - q > narrow ? columns : narrow;
-            lt_gemm_packed_$K(high, across, l == 0, depth, 1, filters + (p * filled + o) * inputs + l * high,
+            lt_gemm_packed_$K(high, across, l == 0, depth, 1, filters + (16 * o + p * high) * inputs + l * high,
                               tiles + p * panels + q * inputs + l * across, to);
           }
         }
