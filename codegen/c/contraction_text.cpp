@@ -234,7 +234,10 @@ static inline __attribute__((always_inline)) void lt_gemm_block_$K(int rows, int
     for (int j = 0; j < vectors; ++j) sum[i][j] = zero;
   for (int64_t l = 0; l < k; ++l) {
     lt_gemm_vector_$K y[2];
-    for (int j = 0; j < vectors; ++j) y[j] = *(const lt_gemm_in_memory_$K*)(b + l * b_row + j * LT_GEMM_LANES_$K);
+    for (int j = 0; j < vectors; ++j) {
+      y[j] = *(const lt_gemm_in_memory_$K*)(b + l * b_row + j * LT_GEMM_LANES_$K);
+      __builtin_prefetch(b + l * b_row + (vectors + j) * LT_GEMM_LANES_$K); /* of the next columns */
+    }
     for (int i = 0; i < rows; ++i) {
       const lt_gemm_vector_$K x = a[i * a_row + l * a_column] - zero;
       for (int j = 0; j < vectors; ++j) sum[i][j] += x * y[j];

@@ -42,7 +42,12 @@ static inline __attribute__((always_inline)) void lt_copy_second_$K($T* to, cons
     for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
     return;
   }
-  for (int64_t i = 0; i < n; i += 8) {
+  for (int64_t i = 0; n >= 16 && i < n; i += 16) {
+    const int64_t at = i + 16 <= n ? i : n - 16;
+    const lt_sixteen_$K a = *(const lt_sixteen_$K*)(from + 2 * at), b = *(const lt_sixteen_$K*)(from + 2 * at + 15);
+    *(lt_sixteen_$K*)(to + at) = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+  }
+  for (int64_t i = 0; n < 16 && i < n; i += 8) {
     const int64_t at = i + 8 <= n ? i : n - 8;
     const lt_eight_$K a = *(const lt_eight_$K*)(from + 2 * at), b = *(const lt_eight_$K*)(from + 2 * at + 7);
     *(lt_eight_$K*)(to + at) = __builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15);
