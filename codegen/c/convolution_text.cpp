@@ -56,10 +56,11 @@ LT_GEMM_APART static void lt_winograd_filters_$K($T* to, const lt_convolution_$K
 }
 
 /* A row of a picture, d B for each tile: the tiles' four numbers lie `distance` numbers from one to the next. `row` has room for the picture's
-   row and 26 more, which are zeros. */
+   row and 26 more, for what is no result: where so many follow the row in memory, they are as good. */
 LT_GEMM_APART static void lt_winograd_row_$K($T* to, int64_t distance, $T* row, const $T* x, int64_t step, int64_t columns,
-                                             int64_t tiles) {
-  if (step == 1) lt_copy_$K(row, x, columns);
+                                             int64_t tiles, int64_t following) {
+  if (step == 1 && following >= 26) row = ($T*)x;
+  else if (step == 1) lt_copy_$K(row, x, columns);
   else
     for (int64_t j = 0; j < columns; ++j) row[j] = x[j * step];
   for (int64_t t = 0; t < tiles; t += 8) {
@@ -132,7 +133,8 @@ static void lt_winograd_picture_$K(lt_workspace* ws, int fresh, const lt_convolu
       for (int64_t u = 2 * first_row; u <= 2 * last_row + 3; ++u) {
         $T* const to = (u % 2 ? odd : even) + (u / 2 - first_row) * wide;
         if (u < c->height + 2)
-          lt_winograd_row_$K(to, distance, row, x + i * c->x_channel + u * c->x_row, c->x_column, c->width + 2, wide);
+          lt_winograd_row_$K(to, distance, row, x + i * c->x_channel + u * c->x_row, c->x_column, c->width + 2, wide,
+                             c->x_channel < 0 ? 0 : (inputs - 1 - i) * c->x_channel + (c->height + 1 - u) * c->x_row);
         else
           for (int64_t j = 0; j < 4; ++j)
             for (int64_t q = 0; q < wide; ++q) to[j * distance + q] = 0;
