@@ -85,6 +85,7 @@ static inline __attribute__((always_inline)) void lt_gemm_rows_$K(int rows, int 
     for (int j = 0; j < vectors; ++j) sum[i][j] = zero;
   for (int64_t l = 0; l < k; ++l) {
     lt_gemm_vector_$K y[2];
+    if (a_row == 1) __builtin_prefetch(a + rows * k, 0, 2); /* the next panel comes to the second cache meanwhile */
     for (int j = 0; j < vectors; ++j) y[j] = *(const lt_gemm_vector_$K*)(b + j * LT_GEMM_LANES_$K);
     for (int i = 0; i < rows; ++i) {
       const lt_gemm_vector_$K x = a[i * a_row] - zero; /* x - 0 is x, of -0 too */
@@ -233,7 +234,10 @@ static inline __attribute__((always_inline)) void lt_gemm_block_$K(int rows, int
     for (int j = 0; j < vectors; ++j) sum[i][j] = zero;
   for (int64_t l = 0; l < k; ++l) {
     lt_gemm_vector_$K y[2];
-    for (int j = 0; j < vectors; ++j) y[j] = *(const lt_gemm_in_memory_$K*)(b + l * b_row + j * LT_GEMM_LANES_$K);
+    for (int j = 0; j < vectors; ++j) {
+      y[j] = *(const lt_gemm_in_memory_$K*)(b + l * b_row + j * LT_GEMM_LANES_$K);
+      __builtin_prefetch(b + l * b_row + (vectors + j) * LT_GEMM_LANES_$K); /* of the next columns */
+    }
     for (int i = 0; i < rows; ++i) {
       const lt_gemm_vector_$K x = a[i * a_row + l * a_column] - zero;
       for (int j = 0; j < vectors; ++j) sum[i][j] += x * y[j];
@@ -340,12 +344,29 @@ static void lt_gemm_dots_$K(int fresh, int64_t m, int64_t n, int64_t k, $T scale
 }
 #endif
 
+/* From one tile to the next: to the rows below, then to the next columns; where all columns stay in a cache, to the next columns,
+   then to the rows below, so that rows of results are written in longer pieces. */
+static inline void lt_gemm_next_$K(int64_t depth, int64_t* column, int64_t across, int64_t columns, int64_t* row, int64_t below,
+                                   int64_t rows) {
+  if (columns * depth <= 40000) {
+    *column += across;
+    if (*column < columns) return;
+    *column = 0;
+    *row = below;
+  } else {
+    *row = below;
+    if (*row < rows) return;
+    *row = 0;
+    *column += across;
+  }
+}
+
 /* c += scale a b, or, where `fresh`, c = scale a b, of m by k and k by n, a and b with the steps of their rows and columns in
    memory; a row of c lies in one piece. `ready`: the panels of b, where they are packed. */
 static void lt_gemm_ready_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row,
                              int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row,
                              const $T* ready) {
-  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = LT_GEMM_DEPTH, most_m = 16 * rows, most_n = 64 * columns;
+  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = LT_GEMM_DEPTH, most_m = 16 * rows;
   if (m <= 0 || n <= 0 || k < 0) return;
 #ifndef __TINYC__
   if (m <= 4 && a_column == 1 && b_row == 1 && !ready) {
@@ -378,6 +399,7 @@ static void lt_gemm_ready_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, 
     return;
   }
   const int there = LT_GEMM_WHERE_IT_IS && a_column == 1 && !a_kept;
+  const int64_t most_n = (a_kept ? 16 : 64) * columns; /* panels of b stay in the cache, unless packing a takes longer */
   $T* const a_panels = a_kept ? 0 : ($T*)lt_allocate(ws, most_k * (most_m + rows) * (int64_t)sizeof($T));
   $T* const b_panels = b_kept ? 0 : ($T*)lt_allocate(ws, (most_k * most_n + 8) * (int64_t)sizeof($T));
   const int64_t filled_m = lt_gemm_filled_rows_$K(m), filled_n = lt_gemm_filled_$K(n);
@@ -396,25 +418,23 @@ static void lt_gemm_ready_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, 
         if (!a_kept)
           lt_gemm_pack_$K(a_panels + whole * depth, a + (i + whole) * a_row + l * a_column, high - whole, a_row, depth, a_column,
                           few);
-        for (int64_t q = 0, across; q < wide; q += across) {
+        for (int64_t q = 0, p = 0, across, next; q < wide && p < high; lt_gemm_next_$K(depth, &q, across, wide, &p, next, high)) {
           across = lt_gemm_across_$K(wide - q);
+          next = p + (p < whole ? rows : few);
+          $T* const first = c + (i + p) * c_row + j + q;
           const int64_t some_columns = across < wide - q ? across : wide - q;
-          for (int64_t p = 0, next; p < high; p = next) {
-            next = p + (p < whole ? rows : few);
-            $T* const first = c + (i + p) * c_row + j + q;
-            const int64_t some_rows = (next < high ? next : high) - p;
-            const int at_once = some_columns == across, begins = fresh && l == 0;
-            $T* to[LT_GEMM_ROWS];
-            for (int64_t r = 0; r < next - p; ++r) to[r] = at_once && r < some_rows ? first + r * c_row : tile + r * columns;
-            if (there && p < whole)
-              lt_gemm_there_$K(across, begins || !at_once, depth, at_once ? scale : 1, a + (i + p) * a_row + l, a_row,
-                               right + q * depth, to);
-            else
-              lt_gemm_packed_$K(next - p, across, begins || !at_once, depth, at_once ? scale : 1, left + p * depth,
-                                right + q * depth, to);
-            for (int64_t r = 0; !at_once && r < some_rows; ++r)
-              lt_gemm_row_$K(begins, first + r * c_row, tile + r * columns, some_columns, scale);
-          }
+          const int64_t some_rows = (next < high ? next : high) - p;
+          const int at_once = some_columns == across, begins = fresh && l == 0;
+          $T* to[LT_GEMM_ROWS];
+          for (int64_t r = 0; r < next - p; ++r) to[r] = at_once && r < some_rows ? first + r * c_row : tile + r * columns;
+          if (there && p < whole)
+            lt_gemm_there_$K(across, begins || !at_once, depth, at_once ? scale : 1, a + (i + p) * a_row + l, a_row,
+                             right + q * depth, to);
+          else
+            lt_gemm_packed_$K(next - p, across, begins || !at_once, depth, at_once ? scale : 1, left + p * depth,
+                              right + q * depth, to);
+          for (int64_t r = 0; !at_once && r < some_rows; ++r)
+            lt_gemm_row_$K(begins, first + r * c_row, tile + r * columns, some_columns, scale);
         }
       }
     }
@@ -424,65 +444,6 @@ static void lt_gemm_ready_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, 
 static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a, int64_t a_row,
                        int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row) {
   lt_gemm_ready_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, b, b_row, b_column, c, c_row, 0);
-}
-)c",
-       true},
-      {"K:gemm_packing_once",
-       functions,
-       {"allocate", "mark", "K:gemm_tile", "K:pack", "K:gemm", "integers"},
-       R"c(/* The panels of all of b, in memory that is b's alone: it begins with 0 while they are not packed yet. */
-static const $T* lt_gemm_pack_once_$K($T* memory, int64_t n, int64_t k, const $T* b, int64_t b_row, int64_t b_column) {
-  const int64_t filled = lt_gemm_filled_$K(n);
-  $T* const panels = memory + 64 / sizeof($T);
-  if (memory[0] != 0) return panels;
-  for (int64_t l = 0; l < k; l += LT_GEMM_DEPTH)
-    lt_gemm_pack_columns_$K(panels + l * filled, b + l * b_row, n, b_column, LT_GEMM_DEPTH < k - l ? LT_GEMM_DEPTH : k - l, b_row);
-  memory[0] = 1;
-  return panels;
-}
-#ifndef __TINYC__
-/* c += scale a b, b so small that it stays in the cache, of b's panels: without packing a. */
-static void lt_gemm_of_panels_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a,
-                                 int64_t a_row, int64_t a_column, const $T* panels, $T* c, int64_t c_row) {
-  const int64_t lanes = LT_GEMM_LANES_$K, filled = lt_gemm_filled_$K(n);
-  for (int64_t l = 0; l < k; l += LT_GEMM_DEPTH) {
-    const int64_t depth = LT_GEMM_DEPTH < k - l ? LT_GEMM_DEPTH : k - l;
-    const int begins = fresh && l == 0;
-    const $T* const from = a + l * a_column;
-    for (int64_t q = 0, across; q < n; q += across) {
-      across = lt_gemm_across_$K(n - q);
-      const $T* const b = panels + l * filled + q * depth;
-      if (across >= lanes && across <= n - q) {
-        lt_gemm_column_$K((int)(across / lanes), begins, m, depth, scale, from, a_row, a_column, b, across, c + q, c_row);
-        continue;
-      }
-      /* A tile with columns that fill it up, or of less than a vector, whose other lanes are idle. */
-      const int64_t wide = across < lanes ? lanes : across, some = across < n - q ? across : n - q;
-      const lt_position mark = lt_mark(ws);
-      $T* const to = ($T*)lt_allocate(ws, m * wide * (int64_t)sizeof($T));
-      lt_gemm_column_$K((int)(wide / lanes), 1, m, depth, scale, from, a_row, a_column, b, across, to, wide);
-      for (int64_t i = 0; i < m; ++i) lt_gemm_row_$K(begins, c + i * c_row + q, to + i * wide, some, 1);
-      lt_leave(ws, mark);
-    }
-  }
-}
-#endif
-
-/* The same with memory of this b alone for its panels, which the first product that needs them packs: it begins with 0, and has
-   room for k * (n + 32) + 64 numbers. */
-static void lt_gemm_packing_once_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a,
-                                    int64_t a_row, int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c,
-                                    int64_t c_row, $T* memory) {
-  if (m <= 0 || n <= 0 || k < 0) return;
-  const $T* panels = 0;
-  if (memory[0] != 0 || m > 4 || a_column != 1 || b_row != 1) panels = lt_gemm_pack_once_$K(memory, n, k, b, b_row, b_column);
-#ifndef __TINYC__
-  if (panels && n * k < 64000) {
-    lt_gemm_of_panels_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, panels, c, c_row);
-    return;
-  }
-#endif
-  lt_gemm_ready_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, b, b_row, b_column, c, c_row, panels);
 }
 )c",
        true},
@@ -623,7 +584,7 @@ LT_GEMM_APART static void lt_contract_row_$K(int fresh, $T* to, const int64_t* a
 static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, const $T* x, const int64_t* x_row,
                                  const int64_t* x_sum, const $T* y, const int64_t* y_column, const int64_t* y_sum, $T* r,
                                  const int64_t* r_row, const int64_t* r_column) {
-  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = LT_GEMM_DEPTH, most_m = 16 * rows, most_n = 64 * columns;
+  const int64_t rows = LT_GEMM_ROWS, columns = LT_GEMM_COLUMNS_$K, most_k = LT_GEMM_DEPTH, most_m = 16 * rows;
   /* Long pieces of columns, as some of a picture are, are columns of a product of matrices each. */
   const int even = lt_even(x_row, m) && lt_even(x_sum, k) && lt_even(y_sum, k) && lt_even(r_row, m);
   if (even && n / (1 + lt_leaps(y_column, n) + lt_leaps(r_column, n)) >= 192) {
@@ -645,7 +606,6 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
           r[r_row[i] + r_column[j]] += x[x_row[i] + x_sum[l]] * y[y_sum[l] + y_column[j]];
     return;
   }
-  const int64_t deepest = most_k < k ? most_k : k, widest = (most_n < n ? most_n : n) + columns;
   const int64_t x_stride = lt_step(x_row, m);
   const lt_position mark = lt_mark(ws);
   const $T* const x_kept = lt_even(x_row, m) && lt_even(x_sum, k)
@@ -654,6 +614,7 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
   const $T* const y_kept = !x_kept && lt_even(y_column, n) && lt_even(y_sum, k)
                                ? lt_gemm_kept_$K(ws, y, n, lt_step(y_column, n), k, lt_step(y_sum, k), columns)
                                : 0;
+  const int64_t most_n = (x_kept ? 16 : 64) * columns, deepest = most_k < k ? most_k : k, widest = (most_n < n ? most_n : n) + columns;
   const int there = LT_GEMM_WHERE_IT_IS && !x_kept && lt_leaps(x_sum, k) == 0 && lt_even(x_row, m);
   $T* const x_panels = x_kept ? 0 : ($T*)lt_allocate(ws, deepest * (most_m + rows) * (int64_t)sizeof($T));
   $T* const y_panels = y_kept ? 0 : ($T*)lt_allocate(ws, (deepest * widest + 8) * (int64_t)sizeof($T));

@@ -41,24 +41,26 @@ LT_GEMM_APART static void lt_winograd_filters_$K($T* to, const lt_convolution_$K
         half[2][v] = ((a + d) - b) / 2;
         half[3][v] = d;
       }
-      $T* const at = to + first * c->inputs + i * across + (o - first);
+      $T* const at = to + 16 * first * c->inputs + i * across + (o - first);
+      const int64_t next = across * c->inputs;
       for (int64_t u = 0; u < 4; ++u) {
         const $T a = half[u][0], b = half[u][1], d = half[u][2];
-        $T* const row = at + 4 * u * filled * c->inputs;
+        $T* const row = at + 4 * u * next;
         row[0] = a;
-        row[filled * c->inputs] = ((a + d) + b) / 2;
-        row[2 * filled * c->inputs] = ((a + d) - b) / 2;
-        row[3 * filled * c->inputs] = d;
+        row[next] = ((a + d) + b) / 2;
+        row[2 * next] = ((a + d) - b) / 2;
+        row[3 * next] = d;
       }
     }
   }
 }
 
 /* A row of a picture, d B for each tile: the tiles' four numbers lie `distance` numbers from one to the next. `row` has room for the picture's
-   row and 26 more, which are zeros. */
+   row and 26 more, for what is no result: where so many follow the row in memory, they are as good. */
 LT_GEMM_APART static void lt_winograd_row_$K($T* to, int64_t distance, $T* row, const $T* x, int64_t step, int64_t columns,
-                                             int64_t tiles) {
-  if (step == 1) lt_copy_$K(row, x, columns);
+                                             int64_t tiles, int64_t following) {
+  if (step == 1 && following >= 26) row = ($T*)x;
+  else if (step == 1) lt_copy_$K(row, x, columns);
   else
     for (int64_t j = 0; j < columns; ++j) row[j] = x[j * step];
   for (int64_t t = 0; t < tiles; t += 8) {
@@ -131,7 +133,8 @@ static void lt_winograd_picture_$K(lt_workspace* ws, int fresh, const lt_convolu
       for (int64_t u = 2 * first_row; u <= 2 * last_row + 3; ++u) {
         $T* const to = (u % 2 ? odd : even) + (u / 2 - first_row) * wide;
         if (u < c->height + 2)
-          lt_winograd_row_$K(to, distance, row, x + i * c->x_channel + u * c->x_row, c->x_column, c->width + 2, wide);
+          lt_winograd_row_$K(to, distance, row, x + i * c->x_channel + u * c->x_row, c->x_column, c->width + 2, wide,
+                             c->x_channel < 0 ? 0 : (inputs - 1 - i) * c->x_channel + (c->height + 1 - u) * c->x_row);
         else
           for (int64_t j = 0; j < 4; ++j)
             for (int64_t q = 0; q < wide; ++q) to[j * distance + q] = 0;
@@ -151,7 +154,7 @@ static void lt_winograd_picture_$K(lt_workspace* ws, int fresh, const lt_convolu
             $T* to[LT_GEMM_ROWS];
             for (int64_t s = 0; s < high; ++s) to[s] = products + (p * rows + s) * chunk + q;
             across = next - t - q > narrow ? columns : narrow;
-            lt_gemm_packed_$K(high, across, l == 0, depth, 1, filters + (p * filled + o) * inputs + l * high,
+            lt_gemm_packed_$K(high, across, l == 0, depth, 1, filters + (16 * o + p * high) * inputs + l * high,
                               tiles + p * panels + q * inputs + l * across, to);
           }
         }

@@ -42,7 +42,12 @@ static inline __attribute__((always_inline)) void lt_copy_second_$K($T* to, cons
     for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
     return;
   }
-  for (int64_t i = 0; i < n; i += 8) {
+  for (int64_t i = 0; n >= 16 && i < n; i += 16) {
+    const int64_t at = i + 16 <= n ? i : n - 16;
+    const lt_sixteen_$K a = *(const lt_sixteen_$K*)(from + 2 * at), b = *(const lt_sixteen_$K*)(from + 2 * at + 15);
+    *(lt_sixteen_$K*)(to + at) = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+  }
+  for (int64_t i = 0; n < 16 && i < n; i += 8) {
     const int64_t at = i + 8 <= n ? i : n - 8;
     const lt_eight_$K a = *(const lt_eight_$K*)(from + 2 * at), b = *(const lt_eight_$K*)(from + 2 * at + 7);
     *(lt_eight_$K*)(to + at) = __builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15);
@@ -216,6 +221,65 @@ LT_GEMM_APART static const $T* lt_gemm_kept_$K(lt_workspace* ws, const $T* from,
 }
 #endif
 )c"},
+      {"K:gemm_packing_once",
+       functions,
+       {"allocate", "mark", "K:gemm_tile", "K:pack", "K:gemm", "integers"},
+       R"c(/* The panels of all of b, in memory that is b's alone: it begins with 0 while they are not packed yet. */
+static const $T* lt_gemm_pack_once_$K($T* memory, int64_t n, int64_t k, const $T* b, int64_t b_row, int64_t b_column) {
+  const int64_t filled = lt_gemm_filled_$K(n);
+  $T* const panels = memory + 64 / sizeof($T);
+  if (memory[0] != 0) return panels;
+  for (int64_t l = 0; l < k; l += LT_GEMM_DEPTH)
+    lt_gemm_pack_columns_$K(panels + l * filled, b + l * b_row, n, b_column, LT_GEMM_DEPTH < k - l ? LT_GEMM_DEPTH : k - l, b_row);
+  memory[0] = 1;
+  return panels;
+}
+#ifndef __TINYC__
+/* c += scale a b, b so small that it stays in the cache, of b's panels: without packing a. */
+static void lt_gemm_of_panels_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a,
+                                 int64_t a_row, int64_t a_column, const $T* panels, $T* c, int64_t c_row) {
+  const int64_t lanes = LT_GEMM_LANES_$K, filled = lt_gemm_filled_$K(n);
+  for (int64_t l = 0; l < k; l += LT_GEMM_DEPTH) {
+    const int64_t depth = LT_GEMM_DEPTH < k - l ? LT_GEMM_DEPTH : k - l;
+    const int begins = fresh && l == 0;
+    const $T* const from = a + l * a_column;
+    for (int64_t q = 0, across; q < n; q += across) {
+      across = lt_gemm_across_$K(n - q);
+      const $T* const b = panels + l * filled + q * depth;
+      if (across >= lanes && across <= n - q) {
+        lt_gemm_column_$K((int)(across / lanes), begins, m, depth, scale, from, a_row, a_column, b, across, c + q, c_row);
+        continue;
+      }
+      /* A tile with columns that fill it up, or of less than a vector, whose other lanes are idle. */
+      const int64_t wide = across < lanes ? lanes : across, some = across < n - q ? across : n - q;
+      const lt_position mark = lt_mark(ws);
+      $T* const to = ($T*)lt_allocate(ws, m * wide * (int64_t)sizeof($T));
+      lt_gemm_column_$K((int)(wide / lanes), 1, m, depth, scale, from, a_row, a_column, b, across, to, wide);
+      for (int64_t i = 0; i < m; ++i) lt_gemm_row_$K(begins, c + i * c_row + q, to + i * wide, some, 1);
+      lt_leave(ws, mark);
+    }
+  }
+}
+#endif
+
+/* The same with memory of this b alone for its panels, which the first product that needs them packs: it begins with 0, and has
+   room for k * (n + 32) + 64 numbers. */
+static void lt_gemm_packing_once_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* a,
+                                    int64_t a_row, int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c,
+                                    int64_t c_row, $T* memory) {
+  if (m <= 0 || n <= 0 || k < 0) return;
+  const $T* panels = 0;
+  if (memory[0] != 0 || m > 4 || a_column != 1 || b_row != 1) panels = lt_gemm_pack_once_$K(memory, n, k, b, b_row, b_column);
+#ifndef __TINYC__
+  if (panels && n * k < 64000) {
+    lt_gemm_of_panels_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, panels, c, c_row);
+    return;
+  }
+#endif
+  lt_gemm_ready_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, b, b_row, b_column, c, c_row, panels);
+}
+)c",
+       true},
   };
   return parts;
 }

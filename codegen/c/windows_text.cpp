@@ -49,9 +49,9 @@ static void lt_windows_$K(lt_workspace* ws, const lt_window_sum_$K* w) {
         }
 }
 #else
-/* Some vectors of the result: the window's numbers times what lies at their shifts. */
-static inline __attribute__((always_inline)) void lt_windows_some_$K(int vectors, int places, $T* to, const $T* from, const $T* y,
-                                                                     const int64_t* shift) {
+/* Some vectors of the result, of which the last one begins at `last`: the window's numbers times what lies at their shifts. */
+static inline __attribute__((always_inline)) void lt_windows_some_$K(int vectors, int64_t last, int places, $T* to, const $T* from,
+                                                                     const $T* y, const int64_t* shift) {
 #ifdef __clang__
 #pragma STDC FP_CONTRACT ON
 #endif
@@ -60,18 +60,21 @@ static inline __attribute__((always_inline)) void lt_windows_some_$K(int vectors
   for (int v = 0; v < vectors; ++v) sum[v] = zero;
   for (int p = 0; p < places; ++p) {
     const lt_gemm_vector_$K by = y[p] - zero;
-    for (int v = 0; v < vectors; ++v) sum[v] += by * *(const lt_gemm_in_memory_$K*)(from + shift[p] + v * LT_GEMM_LANES_$K);
+    for (int v = 0; v < vectors; ++v)
+      sum[v] += by * *(const lt_gemm_in_memory_$K*)(from + shift[p] + (v + 1 < vectors ? v * LT_GEMM_LANES_$K : last));
   }
-  for (int v = 0; v < vectors; ++v) *(lt_gemm_in_memory_$K*)(to + v * LT_GEMM_LANES_$K) = sum[v];
+  for (int v = 0; v < vectors; ++v) *(lt_gemm_in_memory_$K*)(to + (v + 1 < vectors ? v * LT_GEMM_LANES_$K : last)) = sum[v];
 }
 static inline __attribute__((always_inline)) void lt_windows_line_$K(int places, int64_t n, $T* to, const $T* from, const $T* y,
                                                                      const int64_t* shift) {
+  const int64_t lanes = LT_GEMM_LANES_$K;
   int64_t i = 0;
-  for (; i + 4 * LT_GEMM_LANES_$K <= n; i += 4 * LT_GEMM_LANES_$K) lt_windows_some_$K(4, places, to + i, from + i, y, shift);
-  for (; i + LT_GEMM_LANES_$K <= n; i += LT_GEMM_LANES_$K) lt_windows_some_$K(1, places, to + i, from + i, y, shift);
-  if (i == n) return;
-  i = n - LT_GEMM_LANES_$K; /* the last vector overlaps */
-  lt_windows_some_$K(1, places, to + i, from + i, y, shift);
+  for (; n - i >= 4 * lanes; i += 4 * lanes) lt_windows_some_$K(4, 3 * lanes, places, to + i, from + i, y, shift);
+  const int64_t last = n - lanes - i; /* the last vector may overlap with the one before */
+  if (last > 2 * lanes) lt_windows_some_$K(4, last, places, to + i, from + i, y, shift);
+  else if (last > lanes) lt_windows_some_$K(3, last, places, to + i, from + i, y, shift);
+  else if (last > 0) lt_windows_some_$K(2, last, places, to + i, from + i, y, shift);
+  else if (last > -lanes) lt_windows_some_$K(1, last, places, to + i, from + i, y, shift);
 }
 /* n numbers, of a vector's lanes or more. */
 LT_GEMM_APART static void lt_windows_of_$K(int64_t places, int64_t n, $T* to, const $T* from, const $T* y, const int64_t* shift) {
@@ -122,7 +125,7 @@ static void lt_windows_$K(lt_workspace* ws, const lt_window_sum_$K* w) {
     at[a] = a * plane + (before + first[a]) / across;
   }
   for (int64_t i = 0; i < all; ++i) padded[i] = 0;
-  const int direct = w->fresh && wide >= 4 * lanes;
+  const int direct = w->fresh && wide >= lanes;
   for (int64_t n = 0; n < w->pictures; ++n)
     for (int64_t c = 0; c < w->channels; ++c) {
       const $T* const y = w->y + n * w->y_picture + c * w->y_channel;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <lantern/tensor.hpp>
 
+#include "../occurrences.hpp"
+
 using namespace lantern;
 
 namespace {
@@ -174,6 +176,8 @@ TEST_CASE("a depthwise convolution between two others", "[contraction]") {
     return conv2d(max(0.0F, conv2d(padded, v, {.groups = 64})), u);
   };
   const auto compiled = compile(f, {.target = Target::cpp});
+  // The last maximum lies where the depthwise convolution put its sums.
+  CHECK(test::count(compiled.source("cpp"), " = lt_new_") == 4);
   const auto x = numbers<float>({1, 64, 14, 14}, 0.1), w = numbers<float>({64, 64, 1, 1}, 0.5),
              v = numbers<float>({64, 1, 3, 3}, 0.2), u = numbers<float>({64, 64, 1, 1}, 0.9);
   same<float>(compiled(x, w, v, u), eager(f)(x, w, v, u));
@@ -187,7 +191,9 @@ TEST_CASE("windows of each channel call a routine, whatever lies outside", "[con
   const std::vector<Case> cases = {{{2, 4, 70, 7}, {.padding = 1}},
                                    {{2, 4, 19, 73}, {.stride = {3, 1}, .padding = {2, 1}, .dilation = 2}},
                                    {{1, 4, 28, 30}, {.stride = 2, .padding = 1}},
-                                   {{1, 4, 30, 21}, {.stride = {1, 4}, .padding = 8, .dilation = 5}}};
+                                   {{1, 4, 30, 21}, {.stride = {1, 4}, .padding = 8, .dilation = 5}},
+                                   {{1, 4, 5, 40}, {.padding = 1}},
+                                   {{1, 4, 6, 60}, {.padding = {2, 1}}}};
   const auto checked = [&]<class E, std::int64_t high, std::int64_t wide>(const Case& c, Rep<Tensor<E, 4, 1, high, wide>>,
                                                                           bool everywhere) {
     INFO(Catch::StringMaker<Shape>::convert(c.x));

@@ -713,7 +713,7 @@ class Lowering {
     for (const NestMember& m : g.members)
       for (const Element& e : m.reads) {
         if (e.at != point || std::ranges::count(free, e.of) || members.contains(e.of->def)) continue;
-        if (e.of->block != block_ || !is_own(*e.of) || !only_used_by(e.of, members)) continue;
+        if (!is_own(*e.of) || !only_used_by(e.of, members)) continue;
         const bool alone = std::ranges::all_of(g.members, [&](const NestMember& other) {
           return other.base != e.of && std::ranges::all_of(other.reads, [&](const Element& o) {
                    return o.of != e.of || o.at == point;
@@ -732,19 +732,23 @@ class Lowering {
   }
   /// Made in this block, or handed to an iteration of the loop around it.
   bool is_own(const Value& v) const {
+    if (v.block != block_) return false;
     if (!v.def) return block_->parent && block_->parent->is(Opcode::loop_);
+    if (v.def->is(Opcode::reshape_)) return is_own(*now(v.def->operands[0]));
     return v.def->is(Opcode::loop_) || v.def->is(Opcode::call_) || v.def->is(Opcode::fill_) ||
            v.def->is(Opcode::zeros_like_) || ir::updates_first(*v.def);
   }
+  /// Whether only these read the elements, or those of the tensor that this one is with another shape.
   bool only_used_by(const Value* v, const std::unordered_set<const Op*>& members) const {
     const auto uses = uses_.find(original(v));
     if (uses == uses_.end()) return false;
-    return std::ranges::all_of(uses->second, [&](const Op* user) {
+    const bool only = std::ranges::all_of(uses->second, [&](const Op* user) {
       if (members.contains(user)) return true;
       for (std::size_t i = 0; i < user->operands.size(); ++i)
         if (user->operands[i] == original(v) && !ir::only_shape(*user, i)) return false;
       return true;
     });
+    return only && (!v->def || !v->def->is(Opcode::reshape_) || only_used_by(v->def->operands[0], {original(v)->def}));
   }
   /// The value of the program that this one represents.
   const Value* original(const Value* v) const {
