@@ -240,8 +240,9 @@ class Guard : Flows {
       return;
     }
     if (op->is(Opcode::select_)) {
-      exact_operands(b, op, masks);
+      // Asked for first: an operand that is made exact becomes another value.
       Value* const condition = condition_of_select(b, *op, masks);
+      exact_operands(b, op, masks);
       keep(op);
       if (condition) masks[op->result()] = {condition};
       return;
