@@ -226,6 +226,21 @@ inline std::vector<Row> rows_of_numbers() {
     const D n = sqrt(x);
     return FOR(0, 2, D(0.0), [&](auto, D s) { return s + select(n > 0.0, n * n, 0.0); });
   }, 0, true);
+  r.one("40j", [](D x) {
+    const D b = sin(max(sqrt(x), x));
+    return IF(x < 1.0, [&] { return 2.0 * x; }, [&] { return b; });
+  }, 0, true);
+  r.one("40k", [](D x) {
+    const D b = exp(2.0 * select(x < 1.0, sqrt(x), x));
+    return FOR(0, 2, D(0.0), [&](auto, D s) { return s + select(x < 1.0, 2.0 * x, b); });
+  }, 0, true);
+  const auto twice = FUN<double(double, int64_t)>("twice", [](auto self, D y, I n) {
+    return IF(n == 0, [&] { return y; }, [&] { return sin(self(y, n - 1)) + y; });
+  });
+  r.one("40l", [twice](D x) {
+    const D q = twice(x, std::int64_t{2});
+    return sin(select(q > 0.0, log(q), x));
+  }, 0, true);
   // A loop without an iteration, a value that only the first iterations use, two branches of which one is taken.
   r.two("38l", [](D x, D n) {
     const D b = sqrt(x);

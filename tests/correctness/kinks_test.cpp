@@ -434,6 +434,22 @@ TEST_CASE("nothing flows to elements that are replaced again before they are rea
     });
     return sum(t * t);
   });
+  same([](A x) {  // by the next iteration, a tie with an infinite slope
+    A t = x;
+    const I n = x.size();
+    FOR(0, n, [&](I i) {
+      t = t.set((i + n - 1) % n, D(0.9));
+      t = t.set(i, sin(max(sqrt(x[i]), x[i])));
+    });
+    return sum(t * t);
+  });
+  same([](A x) {  // a later loop reads some of them
+    A t = x;
+    FOR(0, x.size(), [&](I i) { t = t.set(i, max(sqrt(x[i]), x[i]) / (1.0 + x[i])); });
+    D s = 0.1;
+    FOR(3, x.size(), [&](I i) { s = 0.5 * (s + t[i]); });
+    return s * s;
+  });
 }
 
 TEST_CASE("check_derivative tells of kinks") {

@@ -240,8 +240,9 @@ class Guard : Flows {
       return;
     }
     if (op->is(Opcode::select_)) {
-      exact_operands(b, op, masks);
+      // Asked for first: an operand that is made exact becomes another value.
       Value* const condition = condition_of_select(b, *op, masks);
+      exact_operands(b, op, masks);
       keep(op);
       if (condition) masks[op->result()] = {condition};
       return;
@@ -333,14 +334,14 @@ class Guard : Flows {
     Value* condition = nullptr;
     if (c && !c->marked && guarded(*c) && given.size() == 1) condition = condition_of(b, given[0], masks);
     if (!part && !whole && condition && condition->type.is_tensor()) condition = nullptr;
-    const bool handed_on = condition && whole && holds_one(*c);
+    const bool handed_on = condition && whole && own(to) && holds_one(*c);
     if (!handed_on) exact_operands(b, op, masks);
     b.block()->ops.push_back(op);
     // Of the cell's own block the condition is seen where it is read.
     if (c && c->home == &block && own(to)) contributions[to].push_back({condition, !handed_on || masks[given[0]].exact});
   }
 
-  /// Whether a cell is the name of one value of its block.
+  /// Whether a cell that its block makes is the name of one value there.
   bool holds_one(const Cell& c) const {
     return !c.outside && !c.whole && std::ranges::count_if(c.uses, [](const Op* use) { return adds(*use); }) == 1 &&
            std::ranges::all_of(c.uses, [](const Op* use) { return adds(*use) || use->is(Opcode::ref_get_); });
