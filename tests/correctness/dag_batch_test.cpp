@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "cuda_tensors.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/lantern.hpp"
 #include "lantern/tensor.hpp"
@@ -111,6 +112,42 @@ D attention(M query, M value, M words, Batch dags) {
   return sum(sin(all));
 }
 
+/// A recurrent network over lists, of which each is a chain.
+M recurrent(M w, M words, Batch lists) {
+  const V zero = zeros_like(V(words.row(0)));
+  return TREE(zero, lists, [&](const auto& children, auto node) {
+    const auto [x, word] = node.value();
+    const V before = IF(
+        node.is_leaf(), [&] { return zero; }, [&] { return V(children[0]); });
+    return V(tanh(matmul(w, before) + words.row(word) * x));
+  });
+}
+
+/// The depth-weighted value of each node comes down from its parent; then sums go up.
+D down_and_up(D x, Batch down, Batch up) {
+  const A above = TREE(1.0, down, [&](const auto& parents, auto node) {
+    const D from = IF(
+        node.is_leaf(), [] { return D(1.0); }, [&] { return D(parents[0]); });
+    return D(sin(from * x) + std::get<0>(node.value()));
+  });
+  return sum(TREE(0.0, up, [&](const auto& children, auto node) {
+    const auto [value, number] = node.value();
+    return FOR(0, children.size(), D(above[number] * value), [&](I k, D now) { return D(now + children[k] * x); });
+  }));
+}
+
+/// even(n) = v + sum of odd(child); odd(n) = product of sin(even(child)).
+D even_and_odd(D x, Batch dags) {
+  const auto r = TREE(std::tuple(D(0.0), D(0.0)), dags, [&](const auto& children, auto node) {
+    const D v = std::get<0>(node.value()) * x;
+    return FOR(0, children.size(), std::tuple(v, D(1.0)), [&](I k, const std::tuple<D, D>& now) {
+      const auto [even, odd] = children[k];
+      return std::tuple(std::get<0>(now) + odd, std::get<1>(now) * sin(even));
+    });
+  });
+  return sum(std::get<0>(r)) + sum(std::get<1>(r));
+}
+
 struct Weights {
   std::mt19937 random{5};
   TensorValue<double> a = matrix(3, 3, random), b = matrix(3, 3, random), words = matrix(3, 3, random);
@@ -188,16 +225,6 @@ TEST_CASE("graphs: attention over children", "[dag_batch]") {
 }
 
 TEST_CASE("graphs: lists of different lengths, a star, and a chain of a million nodes", "[dag_batch]") {
-  // A recurrent network over lists, of which each is a chain.
-  const auto recurrent = sig<M(M, M, Batch)>([](M w, M words, Batch lists) {
-    const V zero = zeros_like(V(words.row(0)));
-    return TREE(zero, lists, [&](const auto& children, auto node) {
-      const auto [x, word] = node.value();
-      const V before = IF(
-          node.is_leaf(), [&] { return zero; }, [&] { return V(children[0]); });
-      return V(tanh(matmul(w, before) + words.row(word) * x));
-    });
-  });
   const Weights w;
   DagBuilder<Value> builder;
   TensorValue<double> expected({3, 3});
@@ -256,18 +283,6 @@ TEST_CASE("graphs: lists of different lengths, a star, and a chain of a million 
 }
 
 TEST_CASE("graphs: information from above, by the graph the other way round", "[dag_batch]") {
-  // The depth-weighted value of each node comes down from its parent; then sums go up.
-  const auto f = sig<D(D, Batch, Batch)>([](D x, Batch down, Batch up) {
-    const A above = TREE(1.0, down, [&](const auto& parents, auto node) {
-      const D from = IF(
-          node.is_leaf(), [] { return D(1.0); }, [&] { return D(parents[0]); });
-      return D(sin(from * x) + std::get<0>(node.value()));
-    });
-    return sum(TREE(0.0, up, [&](const auto& children, auto node) {
-      const auto [value, number] = node.value();
-      return FOR(0, children.size(), D(above[number] * value), [&](I k, D now) { return D(now + children[k] * x); });
-    }));
-  });
   // A root 0 with children 1 and 2, and 3 and 4 below 1.
   const std::vector<std::int64_t> parent{-1, 0, 0, 1, 1};
   const std::vector<double> values{0.3, -0.2, 0.7, 0.5, 0.9};
@@ -296,30 +311,19 @@ TEST_CASE("graphs: information from above, by the graph the other way round", "[
     }
     return sums[0];
   };
-  const auto [text, compiled] = told(value_and_grad<0>(f));
+  const auto [text, compiled] = told(value_and_grad<0>(down_and_up));
   CHECK(text == "runs level by levelruns level by level");
   const auto [y, slope] = compiled(0.8, below, over);
   CHECK(y == Approx(plain(0.8)).epsilon(1e-12));
   CHECK(slope == Approx((plain(0.8 + 1e-6) - plain(0.8 - 1e-6)) / 2e-6).epsilon(1e-7));
-  CHECK(eager(f)(0.8, below, over) == Approx(y).epsilon(1e-12));
+  CHECK(eager(down_and_up)(0.8, below, over) == Approx(y).epsilon(1e-12));
 }
 
 TEST_CASE("graphs: two mutually recursive functions are one fold of both results", "[dag_batch]") {
-  // even(n) = v + sum of odd(child); odd(n) = product of sin(even(child)).
-  const auto f = sig<D(D, Batch)>([](D x, Batch dags) {
-    const auto r = TREE(std::tuple(D(0.0), D(0.0)), dags, [&](const auto& children, auto node) {
-      const D v = std::get<0>(node.value()) * x;
-      return FOR(0, children.size(), std::tuple(v, D(1.0)), [&](I k, const std::tuple<D, D>& now) {
-        const auto [even, odd] = children[k];
-        return std::tuple(std::get<0>(now) + odd, std::get<1>(now) * sin(even));
-      });
-    });
-    return sum(std::get<0>(r)) + sum(std::get<1>(r));
-  });
   const DagBatch<Value> batch = random_dags(6);
-  const auto [y, slope] = eager(value_and_grad<0>(f))(0.7, batch);
+  const auto [y, slope] = eager(value_and_grad<0>(even_and_odd))(0.7, batch);
   for (const CompileOptions& way : ways) {
-    const auto [text, compiled] = told(value_and_grad<0>(f), way);
+    const auto [text, compiled] = told(value_and_grad<0>(even_and_odd), way);
     CHECK(text == "runs level by level");
     const auto [v, g] = compiled(0.7, batch);
     CHECK(v == Approx(y).epsilon(1e-12));
@@ -352,4 +356,32 @@ TEST_CASE("graphs: a child that is not there is an error, and what a level canno
   CHECK(why == "runs node by node: the body has a loop that ends by a value of the node, with 'div' of integers in it");
   const DagBatch<Value> random = random_dags(7);
   check_near(by_node(0.7, random), eager(divides)(0.7, random));
+}
+
+namespace {
+
+using Ints = Rep<Array<std::int64_t>>;
+
+/// Children by number and in a loop, and the derivative, of a batch given as its arrays.
+std::tuple<D, D> of_arrays(D x, Ints children, Ints first, Ints levels, Ints roots, A values, Ints labels) {
+  const Batch dags{children, first, levels, roots, {values, labels}};
+  const auto [value, slope] = value_and_grad([&](D y) { return down_and_up(y, dags, dags); })(x);
+  return {value, slope};
+}
+
+}  // namespace
+
+TEST_CASE("graphs on a GPU", "[dag_batch]") {
+  if (!codegen::nvrtc_available()) return;
+  const auto list = [](auto span) { return std::vector(span.begin(), span.end()); };
+  const test::Emulated emulated(compile(of_arrays, {.target = Target::cuda, .name = "of_arrays"}).source("cuda"), "of_arrays");
+  DagBuilder<Value> none;
+  for (const DagBatch<Value>& batch : {random_dags(3, 20), none.finish()}) {
+    const auto v = batch.view();
+    const auto on = [&](const auto& run) {
+      return run(0.8, list(v.children), list(v.first), list(v.levels), list(v.roots), list(std::get<0>(v.values)),
+                 list(std::get<1>(v.values)));
+    };
+    test::compare_all(on(emulated), on(eager(of_arrays)), 1e-11);
+  }
 }

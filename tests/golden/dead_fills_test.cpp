@@ -207,3 +207,36 @@ TEST_CASE("dead_fills: derivatives of arrays made by loops", "[passes]") {
     CHECK(std::get<1>(compile(jvp(squares), {.target = target})(x, seed)) == 38);
   }
 }
+
+TEST_CASE("dead_fills: parts of a dimension of any size that follow each other", "[passes]") {
+  // A row for each i: elements from 0 to below a, then from `second` on so many as `count` says.
+  const auto rows = [](const std::string& update, const std::string& second, const std::string& count, const std::string& size,
+                       const std::string& between = "") {
+    const auto part = [&](const std::string& name, const std::string& state, const std::string& bound, const std::string& at) {
+      return "%" + name + "i, %" + name + " = loop %0, %" + state + " : i64, f64[?,?] while (%" + name + "h: i64, %" + name +
+             "g: f64[?,?]) {\n%" + name + "c = lt %" + name + "h, " + bound + " : bool\nyield %" + name + "c\n} do (%" + name +
+             "j: i64, %" + name + "t: f64[?,?]) {\n%" + name + "k = add %" + name + "j, " + at + " : i64\n%" + name + "s = " +
+             update + " %" + name + "t, %i, %" + name + "k, %x : f64[?,?]\n%" + name + "n = add %" + name + "j, %1 : i64\nyield %" +
+             name + "n, %" + name + "s\n}\n";
+    };
+    return "entry @f\nfun @f(%p: f64[?], %q: f64[?], %m: i64, %x: f64) -> f64[?,?] {\n%0 = constant 0 : i64\n%1 = constant 1 : i64\n"
+           "%a = dim[0] %p : i64\n%b = dim[0] %q : i64\n%ab = add %a, %b : i64\n%mb = add %m, %b : i64\n%z = constant 0 : f64\n"
+           "%w = fill %z, %m, " + size + " : f64[?,?]\n%o, %r = loop %0, %w : i64, f64[?,?] while (%e: i64, %v: f64[?,?]) {\n"
+           "%d = lt %e, %m : bool\nyield %d\n} do (%i: i64, %t: f64[?,?]) {\n" + part("A", "t", "%a", "%0") + between +
+           part("B", "A", count, second) + "%y = add %i, %1 : i64\nyield %y, %B\n}\nyield %r\n}";
+  };
+  CHECK(unfilled(rows("set", "%a", "%b", "%ab")));
+  CHECK(unfilled(rows("add_at", "%a", "%b", "%ab")));
+  CHECK(!unfilled(rows("set", "%b", "%b", "%ab")));     // from another place on
+  CHECK(!unfilled(rows("set", "%a", "%a", "%ab")));     // another number of them
+  CHECK(!unfilled(rows("set", "%a", "%b", "%mb")));     // of another size
+  CHECK(!unfilled(rows("set", "%a", "%m", "%ab")));     // m may be negative
+  CHECK(!unfilled(rows("add_at", "%0", "%b", "%b")));   // some twice
+  CHECK(!unfilled(rows("set", "%a", "%b", "%ab", "%l = get %A, %i, %0 : f64\n")));  // read before all of it is there
+}
+
+TEST_CASE("dead_fills: an element may be read again once it is set", "[passes]") {
+  CHECK(unfilled(loop(row, "f64[?]", "    %18 = add_at %17, %16, %2 : f64[?]\n    %19 = get %18, %16 : f64\n")));
+  CHECK(!unfilled(loop(row, "f64[?]", "    %18 = add_at %17, %16, %2 : f64[?]\n    %19 = get %18, %3 : f64\n")));
+  CHECK(!unfilled(loop(row, "f64[?]", "    %18 = add_at %17, %16, %2 : f64[?]\n    %19 = get %17, %16 : f64\n")));
+}

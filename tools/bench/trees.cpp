@@ -139,6 +139,64 @@ Training train(const Setting& setting, std::size_t size, const Step& step_code, 
   return t;
 }
 
+/// The matrix products of an epoch by themselves: of a layer for all rows of a level, one for its values, one for the adjoints
+/// of its inputs and one for those of its weights.
+struct Products {
+  double seconds = std::numeric_limits<double>::infinity(), operations = 0;
+};
+Products products_alone(const Setting& setting, std::size_t size) {
+  using Matrix = Rep<Tensor<float, dyn, dyn>>;
+  const CompileOptions options{.target = Target::cpp, .opt = 3};
+  const auto values = compile(sig<Matrix(Matrix, Matrix)>([](Matrix x, Matrix w) { return matmul(x, transpose(w)); }), options);
+  const auto inputs = compile(sig<Matrix(Matrix, Matrix)>([](Matrix d, Matrix w) { return matmul(d, w); }), options);
+  const auto weights = compile(sig<Matrix(Matrix, Matrix)>([](Matrix d, Matrix x) { return matmul(transpose(d), x); }), options);
+  nn::Generator random(2);
+  const auto matrix = [&](std::int64_t rows, std::int64_t columns) {
+    TensorValue<float> m({rows, columns});
+    nn::uniform(m, random, -1, 1);
+    return m;
+  };
+  struct Layer {
+    TensorValue<float> weight;
+    std::map<std::int64_t, std::pair<TensorValue<float>, TensorValue<float>>> rows;  ///< inputs and adjoints, by their number
+    std::vector<std::int64_t> levels;
+  };
+  const std::int64_t n = setting.hidden;
+  std::vector<Layer> layers(3);
+  layers[0].weight = matrix(3 * n, setting.embedding);
+  layers[1].weight = matrix(5 * n, 2 * n);
+  layers[2].weight = matrix(5, n);
+  for (std::size_t from = 0; from < setting.trees.size(); from += size) {
+    nn::UniqueRows words;
+    std::vector<Labelled> trees;
+    for (std::size_t i = from; i < std::min(from + size, setting.trees.size()); ++i)
+      trees.push_back(words.renumber(setting.trees[i]));
+    const TreeBatch<Node> batch(trees);
+    const auto starts = batch.view().levels;
+    layers[0].levels.push_back(static_cast<std::int64_t>(words.rows().size()));
+    for (std::size_t l = 0; l + 1 < starts.size(); ++l) {
+      if (l > 0) layers[1].levels.push_back(starts[l + 1] - starts[l]);
+      layers[2].levels.push_back(starts[l + 1] - starts[l]);
+    }
+  }
+  Products all;
+  for (Layer& layer : layers)
+    for (const std::int64_t rows : layer.levels) {
+      layer.rows.try_emplace(rows, matrix(rows, layer.weight.shape[1]), matrix(rows, layer.weight.shape[0]));
+      all.operations += 6.0 * static_cast<double>(rows * layer.weight.shape[0] * layer.weight.shape[1]);
+    }
+  for (int epoch = 0; epoch < setting.epochs; ++epoch) {
+    const auto start = now();
+    for (const Layer& layer : layers)
+      for (const std::int64_t rows : layer.levels) {
+        const auto& [x, d] = layer.rows.at(rows);
+        values(x, layer.weight), inputs(d, layer.weight), weights(d, x);
+      }
+    all.seconds = std::min(all.seconds, now() - start);
+  }
+  return all;
+}
+
 struct Form {
   const char* name;
   std::size_t size;
@@ -238,6 +296,12 @@ int bench_trees(int argc, char** argv) {
     Extras extra{{"sentences_per_second", 1000 / ms},
                  {"schedule_percent", 100 * r.values[1] / r.values[0]},
                  {"peak_bytes", r.values[2]}};
+    if (size > 1 && name == "level by level") {
+      const Products alone = products_alone(setting, size);
+      extra.emplace_back("products_percent", 100 * alone.seconds / r.values[0]);
+      extra.emplace_back("products_gflops", alone.operations / alone.seconds * 1e-9);
+      extra.emplace_back("products_alone_per_second", count / alone.seconds);
+    }
     for (std::size_t i = 5; i < r.values.size(); ++i) extra.emplace_back(fmt::format("loss_{}", i - 4), r.values[i]);
     rows.push_back({fmt::format("batch {}", size), name, ms, reference, ms / reference, std::move(extra)});
   };

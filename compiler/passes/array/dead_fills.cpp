@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
@@ -15,27 +16,12 @@ namespace lantern::passes {
 
 namespace {
 
-/// True where an integer is the size of a filled tensor in one dimension.
-bool is_size(const Value* n, const Filled& f, std::size_t dimension) {
-  if (f.fill) return same_number(n, f.fill->operands[1 + dimension]);
-  const std::int64_t known = f.like->type.dims()[dimension];
-  if (known != ir::dynamic) return constant(n) && constant(n)->integer == known;
-  return n->def && n->def->is(Opcode::dim_) && n->def->operands[0] == f.like &&
-         n->def->integer == static_cast<std::int64_t>(dimension);
-}
-std::optional<std::int64_t> constant_size(const Filled& f, std::size_t dimension) {
-  if (f.fill) {
-    const Op* size = constant(f.fill->operands[1 + dimension]);
-    return size ? std::optional(size->integer) : std::nullopt;
-  }
-  const std::int64_t known = f.like->type.dims()[dimension];
-  return known != ir::dynamic ? std::optional(known) : std::nullopt;
-}
-
 /// The updates that a loop, with the loops in it, makes to one of its tensors in every iteration.
 class Writes {
  public:
-  Writes(const Op* loop, std::size_t state, const Filled& filled) : uses_(loop), filled_(filled) {
+  Writes(const Op* loop, std::size_t state, const Filled& filled) : uses_(loop), outermost_(loop), filled_(filled) {
+    for (std::size_t d = 0; d < static_cast<std::size_t>(loop->operands[state]->type.rank()); ++d)
+      sizes_.push_back(size_form(loop->operands[state], d));
     understood_ = collect(loop, state);
   }
 
@@ -52,11 +38,18 @@ class Writes {
     if (!uses_.of(loop->blocks[0]->params[state]).empty()) return false;
     const auto iterations = normalized_range(loop);
     if (!iterations) return false;
-    bounds_[iterations->index] = iterations->size;
+    bounds_[iterations->index] = index_form(iterations->size);
+    const Op* last = nullptr;  // the update before, whose element may be read again
     for (const Value* v = body->params[state];;) {
-      const auto& all = uses_.of(v);
-      if (all.size() != 1 || all[0].op->parent != body) return false;
-      const auto [op, operand] = all[0];
+      std::optional<ir::Use> next;
+      for (const ir::Use& use : uses_.of(v)) {
+        if (last && use.operand == 0 && use.op->is(Opcode::get_) && same_element(*use.op, *last)) continue;
+        if (next || use.op->parent != body) return false;
+        next = use;
+      }
+      if (!next) return false;
+      const auto [op, operand] = *next;
+      last = nullptr;
       if (op->is(Opcode::yield_)) {
         bounds_.erase(iterations->index);
         return operand == state;
@@ -65,6 +58,7 @@ class Writes {
         if (op->is(Opcode::add_at_)) sums_.push_back(op);
         once_ &= note(*op);
         v = op->result();
+        last = op;
       } else if (op->is(Opcode::loop_) && collect(op, operand)) {
         v = op->results[operand];
       } else {
@@ -79,14 +73,12 @@ class Writes {
     std::set<const Value*> loops;
     std::optional<Range> range;
     std::size_t along = 0;  ///< the dimension of the range
-    const auto rank = static_cast<std::size_t>(set.operands[0]->type.rank());
-    for (std::size_t i = 0; i < rank; ++i) {
-      const Value* index = set.operands[i + 1];
-      const auto bound = bounds_.find(index);
-      if (bound != bounds_.end() && is_size(bound->second, filled_, i) && loops.insert(index).second)
-        continue;
-      const auto size = constant_size(filled_, i);
-      if (range || !size || !(range = range_of(index, *size, loops))) return false;
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      auto places = places_of(index_form(set.operands[i + 1]), loops);
+      if (!places) return false;
+      if (places->begin == IndexForm() && places->end == sizes_[i] && places->of_loop) continue;
+      if (range || !never_negative(places->end - places->begin, *outermost_)) return false;
+      range = std::move(places);
       along = i;
     }
     if (loops.size() != bounds_.size()) return false;
@@ -97,36 +89,40 @@ class Writes {
     }
     const bool first = !all_at_once_ && (ranges_.empty() || (ranges_.size() == 1 && ranges_.contains(along)));
     auto& ranges = ranges_[along];
-    const bool fresh = std::ranges::none_of(
-        ranges, [&](const Range& r) { return r.begin < range->end && range->begin < r.end; });
-    if (!fresh) return false;
+    const bool fresh = std::ranges::all_of(ranges, [&](const Range& r) {
+      return never_negative(r.begin - range->end, *outermost_) || never_negative(range->begin - r.end, *outermost_);
+    });
     ranges.push_back(*range);
-    std::int64_t elements = 0;
-    for (const Range& r : ranges) elements += r.end - r.begin;
-    covered_ |= elements == range->size;
-    return first;
+    IndexForm at;  // up to where they follow each other
+    for (std::size_t left = ranges.size(); left > 0; --left) {
+      const auto next = std::ranges::find_if(ranges, [&](const Range& r) { return r.begin == at && r.end != at; });
+      if (next != ranges.end()) at = next->end;
+    }
+    covered_ |= at == sizes_[along];
+    return first && fresh;
   }
 
-  /// Places in a dimension of constant size: one, or those of a loop, all of them with one constant added.
+  /// Places in a dimension: one, or those of a loop with the same added to each.
   struct Range {
-    std::int64_t begin, end, size;
+    IndexForm begin, end;
+    bool of_loop = false;
   };
-  std::optional<Range> range_of(const Value* index, std::int64_t size, std::set<const Value*>& loops) const {
-    const Offset at = offset(index);
-    const auto by = static_cast<std::int64_t>(at.by);
-    Range r{by, by + 1, size};
-    if (at.base) {
-      const auto bound = bounds_.find(at.base);
-      if (bound == bounds_.end() || !constant(bound->second) || !loops.insert(at.base).second) return {};
-      r.end = by + constant(bound->second)->integer;
+  std::optional<Range> places_of(const IndexForm& index, std::set<const Value*>& loops) const {
+    const Block* const body = outermost_->blocks[1];
+    if (made_outside(index, body)) return Range{index, index + IndexForm(1)};
+    for (const auto& [counter, size] : bounds_) {
+      const IndexForm begin = index - index_form(counter);
+      if (made_outside(begin, body) && made_outside(size, body) && loops.insert(counter).second)
+        return Range{begin, begin + size, true};
     }
-    if (r.begin < 0 || r.end > size || r.end <= r.begin) return {};
-    return r;
+    return {};
   }
 
   Uses uses_;
+  const Op* outermost_;
   Filled filled_;
-  std::map<const Value*, const Value*> bounds_;       ///< of the loops around what is looked at, by index
+  std::vector<IndexForm> sizes_;
+  std::map<const Value*, IndexForm> bounds_;          ///< of the loops around what is looked at, by index
   std::map<std::size_t, std::vector<Range>> ranges_;  ///< by dimension: what is written for all others
   std::vector<Op*> sums_;
   bool all_at_once_ = false;  ///< all elements were written at once

@@ -11,8 +11,8 @@
 //   for (i = n; 0 < i; --i) a = add_at(a, i - 1, v)   from  zeros  to  set(a, i - 1, v)  from  fill(undef, n)
 //
 // Also loops in loops. Indices are those of the loops around the update, each of which runs over a whole
-// dimension, and, in one dimension of known size, constants and ranges that together are all of it: the parts
-// of a concatenation.
+// dimension, and, in one dimension, constants and ranges that together are all of it: the parts of a
+// concatenation, also where their sizes are known when the program runs.
 //
 //   for (i = 0; i < 2; ++i) a = set(a, i, v); for (j = 0; j < 3; ++j) a = set(a, 2 + j, w)    both in a loop over rows
 //

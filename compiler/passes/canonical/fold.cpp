@@ -277,6 +277,7 @@ class Folding : public Rewriter {
   /// (x + a) - b is x + (a - b), and x + -a is x - a: what are the same sizes and indices are the same
   /// values.
   Value* moved(Op* op) {
+    if (Value* const other = undone(*op)) return other;
     const auto outer = distance(op);
     if (!outer) return nullptr;
     auto [base, by] = *outer;
@@ -291,6 +292,19 @@ class Folding : public Rewriter {
     Op* const c = new_constant(op->loc, op->result()->type);
     c->integer = by < 0 ? -by : by;
     return become(op, by < 0 ? Opcode::sub_ : Opcode::add_, {base, c->result()});
+  }
+
+  /// x + (y - x) and (x + y) - x are y, also where they wrap.
+  Value* undone(const Op& op) const {
+    const auto either = [&](Value* by, Value* from) -> Value* {
+      const Opcode inverse = op.is(Opcode::add_) ? Opcode::sub_ : Opcode::add_;
+      if (!by->def || !by->def->is(inverse)) return nullptr;
+      const auto& in = by->def->operands;
+      if (in[1] == from) return in[0];
+      return op.is(Opcode::sub_) && in[0] == from ? in[1] : nullptr;
+    };
+    if (Value* const other = either(op.operands[0], op.operands[1])) return other;
+    return op.is(Opcode::add_) ? either(op.operands[1], op.operands[0]) : nullptr;
   }
 
   Value* arithmetic(Op* op) {

@@ -253,25 +253,59 @@ class Narrowing {
   std::unordered_map<const Block*, std::unordered_map<const Op*, std::size_t>> positions_;  ///< before what is made here
 };
 
+/// The one value that a tape holds, where it is made once in a call, before all that is popped; or null.
+Value* only_value(const Sites& sites) {
+  if (sites.pushes.empty() || sites.pops.empty()) return nullptr;
+  Value* const v = sites.pushes[0]->operands[0];
+  const auto same = [&](const Op* push) { return push->operands.size() == 1 && push->operands[0] == v; };
+  if (!v->type.is_scalar() || !std::ranges::all_of(sites.pushes, same)) return nullptr;
+  for (const Op* around = v->block->parent; around; around = around->parent->parent)
+    if (!around->is(Opcode::branch_)) return nullptr;
+  const auto sees = [&](const Op* pop) {
+    if (pop->results.size() != 1 || pop->result()->type != v->type || !ir::visible_from(v, pop->parent)) return false;
+    const Op* around = pop;
+    while (around->parent != v->block) around = around->parent->parent;
+    const auto& ops = v->block->ops;
+    return !v->def || std::ranges::find(ops, v->def) < std::ranges::find(ops, around);
+  };
+  return std::ranges::all_of(sites.pops, sees) ? v : nullptr;
+}
+
+/// Takes tapes away that hold one value throughout.
+void drop_known(std::map<std::int64_t, Sites>& tapes, const std::unordered_map<const Op*, ir::Function*>& function_of) {
+  std::unordered_map<ir::Function*, ir::Renaming> names;
+  std::vector<Op*> gone;
+  std::erase_if(tapes, [&](const auto& tape) {
+    Value* const v = only_value(tape.second);
+    if (!v) return false;
+    for (Op* pop : tape.second.pops) names[function_of.at(pop)][pop->result()] = v;
+    for (const auto& list : {tape.second.pushes, tape.second.pops}) gone.insert(gone.end(), list.begin(), list.end());
+    return true;
+  });
+  for (const auto& [f, by] : names) ir::replace_uses(f->body, by);
+  erase(gone);
+}
+
 }  // namespace
 
 void tape_narrowing(ir::Module& module) {
   std::map<std::int64_t, Sites> tapes;
-  std::unordered_map<const Op*, const ir::Function*> function_of;
-  for (const ir::Function* f : module.functions())
+  std::unordered_map<const Op*, ir::Function*> function_of;
+  for (ir::Function* f : module.functions())
     ir::walk(f->body, [&](Op* op) {
       if (op->is(Opcode::push_)) tapes[op->integer].pushes.push_back(op);
       if (!op->is(Opcode::pop_)) return;
       tapes[op->integer].pops.push_back(op);
       function_of[op] = f;
     });
+  drop_known(tapes, function_of);
   // One pop, so that all that is known of the numbers is in one block.
   std::erase_if(tapes, [](const auto& tape) {
     const Sites& sites = tape.second;
     return sites.pops.size() != 1 || sites.pushes.empty() || !sites.pops[0]->result()->type.is_scalar() ||
            !sites.pops[0]->result()->type.is_float_element() || sites.pops[0]->results.size() != 1;
   });
-  std::vector<std::pair<Block*, const ir::Function*>> blocks;
+  std::vector<std::pair<Block*, ir::Function*>> blocks;
   for (const auto& [number, sites] : tapes) {
     const std::pair at{sites.pops[0]->parent, function_of.at(sites.pops[0])};
     if (std::ranges::find(blocks, at) == blocks.end()) blocks.push_back(at);

@@ -7,6 +7,8 @@
 //             %a1 = pop[1]
 //             %c1 = le %a1, %b1
 //
+// A number that is made once in a call, and that the backward part sees, is on no tape: all that is popped is that.
+//
 // Requires: direct style, after common subexpressions became one. Ensures: fewer bytes on the tape, and the
 // same bits in every comparison. Source: the minimum cut between forward and backward part (Griewank and
 // Walther, "Evaluating Derivatives", 2008, 4.3), here of a graph in which all sources are popped numbers.

@@ -34,6 +34,9 @@ bool repeats_number(const Value* v) {
          v->def->operands[0]->type.is_scalar();
 }
 
+/// True for a part of a tensor, which lies in the tensor's memory.
+bool is_view(const Value* v) { return v->def && (v->def->is(Opcode::slice_) || v->def->is(Opcode::take_)); }
+
 /// What is needed of an operand: of one whose shape alone counts, a tensor of that shape from further up.
 Value* needed(const Op& op, std::size_t i) {
   Value* const x = op.operands[i];
@@ -49,6 +52,8 @@ int price(const Op& op) {
     case Opcode::undef_:  // what a side that was not taken has to say
       return 0;
     case Opcode::dim_:
+    case Opcode::slice_:
+    case Opcode::take_:
       return 1;
     case Opcode::broadcast_:
     case Opcode::fill_:
@@ -149,7 +154,7 @@ int Unwinder::cost(const Region& from, Value* v, int budget) const {
   const Region& home = *it->second;
   if (home.visible()) return 0;
   if (home.saved.contains(v)) return 0;
-  if (!v->type.is_scalar() && !repeats_number(v)) return never;
+  if (!v->type.is_scalar() && !repeats_number(v) && (!is_view(v) || may_be_overwritten(v->def->operands[0]))) return never;
   if (v->type.is_scalar() && kept_for_all_iterations(from, home)) return save_outside;
   if (!v->def) {
     if (home.kind != Region::Kind::body || !home.bwd || !home.iterations || !step_of(home.construct, v->index))

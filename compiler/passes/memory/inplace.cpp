@@ -102,11 +102,15 @@ class Ownership {
     }
   }
 
-  void mark() {
+  /// True where parts of tensors get memory of their own instead, so that all is to be asked again: `mark` has then made no
+  /// copies.
+  bool mark() {
     for (Op* op : updates_)
       if (!mark_operand(op, 0) && (op->is(Opcode::add_) || op->is(Opcode::mul_)) && mark_operand(op, 1))
         std::swap(op->operands[0], op->operands[1]);
+    if (copy_parts()) return true;
     insert_copies();
+    return false;
   }
 
   /// Says of memory that is ours when nothing reads it any more. After `mark`.
@@ -480,6 +484,59 @@ class Ownership {
     }
   }
 
+  /// Where a tensor would be copied because parts of it, taken before, are read later, the parts are copied:
+  ///
+  ///   p = slice s, lo, hi                      p = copy (slice s, lo, hi)
+  ///   t = loop s ... add_at ... p      from    a copy of s      to      s itself
+  bool copy_parts() {
+    std::vector<Op*> parts;
+    std::unordered_set<const Op*> seen;
+    const auto note = [&](Op* op, std::size_t operand) {
+      for (Op* part : parts_in_the_way(op, operand))
+        if (seen.insert(part).second) parts.push_back(part);
+    };
+    for (const Function* f : functions_)
+      ir::walk(f->body, [&](Op* op) {
+        if (const auto it = copies_.find(op); it != copies_.end())
+          for (const std::size_t i : it->second) note(op, i);
+        if (ir::updates_first(*op) && is_update(*op) && !op->in_place) note(op, 0);
+      });
+    for (Op* part : parts) {
+      Value* const v = part->result();
+      ir::Builder b = ir::Builder::after(part);
+      b.loc = part->loc;
+      Value* const copy = b.emit(Opcode::copy_, {v});
+      copy->name = v->name;
+      ir::replace_uses(part->parent->function->body, v, copy);
+      copy->def->operands[0] = v;
+    }
+    for (Op* op : updates_)
+      if (!parts.empty()) op->in_place = false;
+    return !parts.empty();
+  }
+
+  /// The parts of a tensor of our own that keep an operation from consuming it; none where other things do.
+  std::vector<Op*> parts_in_the_way(const Op* op, std::size_t operand) const {
+    const Value* const r = root(op->operands[operand]);
+    const std::size_t position = positions_.at(op);
+    if (!unique(r) || op->operands[operand] != r || !in_iteration_of(op, r) || transfers_between(r, position)) return {};
+    const auto sides = other_sides(op, r);
+    std::vector<Op*> parts;
+    for (const Use& w : uses_.at(r)) {
+      if (w.op == op ? w.operand == operand : w.position < position && !holds(w)) continue;
+      const Value* v = w.op->operands[w.operand];
+      if (root(v) != r) return {};  // `mark` has swapped the operands
+      if (std::ranges::any_of(sides, [&](const auto& s) { return w.position >= s.first && w.position < s.second; })) continue;
+      Op* part = nullptr;
+      for (; v != r; v = v->def->operands[0])
+        if (!v->def->is(Opcode::reshape_)) part = v->def;
+      if (!part || part->parent != op->parent || positions_.at(part) > position) return {};
+      if (std::ranges::find(parts, part) == parts.end()) parts.push_back(part);
+    }
+    return parts.size() <= most_parts ? parts : std::vector<Op*>();
+  }
+  static constexpr std::size_t most_parts = 4;
+
   void insert_copies() {
     std::unordered_set<Block*> blocks;
     for (const auto& [loop, states] : copies_) blocks.insert(loop->parent);
@@ -597,9 +654,12 @@ void own_changed_operands(ir::Module& module) {
 void inplace(ir::Module& module) {
   own_changed_operands(module);
   fill_for_each(module);
-  Ownership ownership(module);
-  ownership.mark();
-  ownership.forget();
+  bool again = false;
+  do {
+    Ownership ownership(module);
+    again = ownership.mark();
+    if (!again) ownership.forget();
+  } while (again);
 }
 
 }  // namespace lantern::passes

@@ -11,6 +11,7 @@
 #include "lantern/compiler/passes/analysis/lanes.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/array/array_contraction.hpp"
+#include "lantern/compiler/passes/array/dead_fills.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 
@@ -676,6 +677,7 @@ void kernel_fusion(ir::Module& module) {
     if (is_direct(*f)) any |= fuse_in(module, *f);
   if (!any) return;
   simplify(module);  // views that nothing asks for any more
+  dead_fills(module);  // of what several loops filled together
   array_contraction(module);
 }
 
