@@ -382,6 +382,11 @@ Kernels::Kernels(const ir::Module& module, const std::vector<std::string>& asked
   find_host_parts(functions);
 }
 
+/// Whether it saves a tensor on a tape, or takes one from it.
+static bool saves_tensor(const Op& op) {
+  return (op.is(Opcode::push_) && op.operands[0]->type.is_tensor()) || (op.is(Opcode::pop_) && op.result()->type.is_tensor());
+}
+
 /// A loop, or a function, without kernels that works on elements: each access would wait for the GPU.
 void Kernels::find_host_parts(const std::vector<const ir::Function*>& functions) {
   struct Found {
@@ -411,9 +416,15 @@ void Kernels::find_host_parts(const std::vector<const ir::Function*>& functions)
     const Found found = with_callees(of_function[f], f->body);
     if (found.elements && !found.device) host_functions_.insert(f);
   }
-  for (const ir::Function* f : functions) {
-    if (on_device_.contains(f) || host_functions_.contains(f)) continue;
-    ir::walk(f->body, [&](Op* op) {
+  // Tensors on a tape are where they were when they were saved: one side of it alone does not run on the host.
+  std::unordered_set<std::int64_t> shared;
+  const auto shares_tape = [&](ir::Block* block) {
+    bool any = false;
+    ir::walk(block, [&](const Op* op) { any |= saves_tensor(*op) && shared.contains(op->integer); });
+    return any;
+  };
+  const auto find_loops = [&](const ir::Function& f) {
+    ir::walk(f.body, [&](Op* op) {
       if (kernels_.contains(op)) return false;
       const auto tensors = [](const std::vector<Value*>& values) {
         return std::ranges::any_of(values, [](const Value* v) { return v->type.is_tensor(); });
@@ -424,10 +435,29 @@ void Kernels::find_host_parts(const std::vector<const ir::Function*>& functions)
         on_host_.insert(op);
       if (!op->is(Opcode::loop_)) return true;
       const Found found = with_callees(look(op->blocks[1]), op->blocks[1]);
-      if (!found.elements || found.device) return true;
+      if (!found.elements || found.device || shares_tape(op->blocks[1])) return true;
       on_host_.insert(op);
       return false;
     });
+  };
+  for (std::size_t known = 1; known != shared.size();) {
+    known = shared.size();
+    on_host_.clear();
+    for (const ir::Function* f : functions)
+      if (!on_device_.contains(f) && !host_functions_.contains(f)) find_loops(*f);
+    std::unordered_set<std::int64_t> there, elsewhere;
+    for (const ir::Function* f : functions)
+      ir::walk(f->body, [&](const Op* op) {
+        if (saves_tensor(*op)) (host_functions_.contains(f) ? there : elsewhere).insert(op->integer);
+        if (!on_host_.contains(op)) return true;
+        for (ir::Block* b : op->blocks)
+          ir::walk(b, [&](const Op* inner) {
+            if (saves_tensor(*inner)) there.insert(inner->integer);
+          });
+        return false;
+      });
+    for (const std::int64_t tape : there)
+      if (elsewhere.contains(tape)) shared.insert(tape);
   }
 }
 
