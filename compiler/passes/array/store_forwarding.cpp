@@ -99,30 +99,36 @@ class Updates {
          next = sum, sum = sum->operands[0]->def)
       sums.insert(sums.begin(), sum);
     if (sums.empty()) return false;
-    Value* now = new_write(set, *set, next->operands[0])->result();
-    for (std::size_t k = 0; k + 1 < sums.size(); ++k) now = new_write(set, *sums[k], now)->result();
-    const Op last = *sums.back();
-    for (Op* sum : sums) {
-      for (const Value* v : sum->operands)
-        if (watched(v)) std::erase(uses_[v], sum);
-      sum->code = Opcode::count_;
-    }
-    for (std::size_t i = 0; i < set->operands.size(); ++i) set_operand(set, i, i == 0 ? now : last.operands[i]);
-    set->code = Opcode::add_at_;
-    set->loc = last.loc;
+    write_before(set, *set, set->operands.back(), next->operands[0], sums);
     return true;
   }
+  /// Writes a value where `write` does, and makes the sums after that, which an operation is the last of then.
+  void write_before(Op* last, const Op& write, Value* value, Value* tensor, const std::vector<Op*>& sums) {
+    Value* now = new_write(last, write, tensor, value)->result();
+    for (std::size_t k = 0; k + 1 < sums.size(); ++k) now = new_write(last, *sums[k], now, sums[k]->operands.back())->result();
+    const Op final = *sums.back();
+    for (Op* sum : sums) erase(sum);
+    for (std::size_t i = 0; i < last->operands.size(); ++i) set_operand(last, i, i == 0 ? now : final.operands[i]);
+    last->code = Opcode::add_at_;
+    last->loc = final.loc;
+  }
   /// The same write of another tensor, before an operation.
-  Op* new_write(const Op* at, const Op& like, Value* tensor) {
+  Op* new_write(const Op* at, const Op& like, Value* tensor, Value* value) {
     Op* const write = function_.module->new_op(like.code, at->parent);
     write->loc = like.loc;
     write->integer = like.integer;
     write->operands = like.operands;
-    write->operands[0] = tensor;
+    write->operands.front() = tensor;
+    write->operands.back() = value;
     function_.module->add_result(write, like.result()->type);
     for (const Value* v : write->operands) used(v, write);
     before_[at].push_back(write);
     return write;
+  }
+  void erase(Op* op) {
+    for (const Value* v : op->operands)
+      if (watched(v)) std::erase(uses_[v], op);
+    op->code = Opcode::count_;  // swept out at the end
   }
 
   /// Looks for an update of the same element before `last` and lets that one do the work of both.
@@ -130,17 +136,19 @@ class Updates {
     constexpr int farthest = 64;
     std::vector<Op*> readers;  ///< of the element, in between
     bool met = false;          ///< the element may be among those that were added to in between
+    std::vector<Op*> between;
     Op* next = last;
     for (int step = 0; step < farthest; ++step) {
       Op* first = next->operands[0]->def;
       if (!first || first->parent != last->parent || !is_write(*first)) return false;
       if (!only_read(*first, *next, *last, readers)) return false;
       if (same_element(*first, *last))
-        return !met || first->is(Opcode::add_at_) ? merge(first, last, readers, met) : false;
+        return !met || first->is(Opcode::add_at_) ? merge(first, last, readers, met) : merge_before(first, last, between);
       if (!different(*first, *last)) {
         if (!first->is(Opcode::add_at_) || !last->is(Opcode::add_at_)) return false;
         met = true;
       }
+      between.insert(between.begin(), first);
       next = first;
     }
     return false;
@@ -190,6 +198,21 @@ class Updates {
     return true;
   }
 
+  /// A sum of what was set, with sums in between that may be of the same element: these come afterwards.
+  bool merge_before(Op* set, Op* last, const std::vector<Op*>& between) {
+    constexpr std::size_t most = 8;
+    const auto is_sum = [&](const Op* op) { return op->is(Opcode::add_at_) && uses_[op->result()].size() == 1; };
+    if (!set->is(Opcode::set_) || last->loc.part != ir::Part::backward || between.size() > most ||
+        uses_[set->result()].size() != 1 || !std::ranges::all_of(between, is_sum) ||
+        !(set->operands[0]->type == set->result()->type))
+      return false;
+    Value *const x = set->operands.back(), *const y = last->operands.back(), *const tensor = set->operands[0];
+    const Op write = *set;
+    erase(set);
+    write_before(last, write, is_zero(x) ? y : sum_before(last, x, y), tensor, between);
+    return true;
+  }
+
   Op* new_sum(const Op* at, Value* x, Value* y) {
     Op* sum = function_.module->new_op(Opcode::add_, at->parent);
     sum->loc = at->loc;
@@ -220,9 +243,7 @@ class Updates {
     if (!by->name && !constant(by)) by->name = op->result()->name;
     const std::vector<Op*> users = std::exchange(uses_[op->result()], {});
     give(users, op->result(), by);
-    for (const Value* v : op->operands)
-      if (watched(v)) std::erase(uses_[v], op);
-    op->code = Opcode::count_;  // swept out at the end
+    erase(op);
   }
 
   void give(const std::vector<Op*>& users, Value* from, Value* to) {
@@ -267,7 +288,6 @@ class Updates {
 }  // namespace
 
 void forward_stored(Op* loop) {
-  sink_branch_writes(loop->blocks[1]);
   constexpr int farthest = 64;
   int questions = 1000;
   Renaming stored;
