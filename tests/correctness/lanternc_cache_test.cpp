@@ -285,6 +285,37 @@ int main() { std::printf("%g", run(slope) + square(2.0)); }
   CHECK(run_process({program}).out == "10");
 }
 
+TEST_CASE("what the user's compiler must compile is left to it, and initialisers that do more than FUN stay") {
+  const Workplace place;
+  write_file(place.path() / "which.hpp", R"(
+#pragma once
+#if defined(__clang__)
+constexpr double factor = 100;
+#else
+constexpr double factor = 7;
+#endif
+)");
+  write_file(place.path() / "main.cpp", R"(
+#include <cstdio>
+#include <lantern/lantern.hpp>
+#include "which.hpp"
+using namespace lantern;
+int made = 0;
+Fun<double(double)> make(double k) {
+  ++made;
+  return FUN<double(double)>("by", [k](auto, Rep<double> x) { return k * x; });
+}
+auto by = make(3.0);
+Rep<double> f(Rep<double> x) { return factor * by(x) * x; }
+LANTERN_FUNCTION(df, grad(f))
+int main() { std::printf("%g %g %d", df(2.0), factor, made); }
+)");
+  const std::string program = place.path() / "main";
+  const auto built = place.run({place.path() / "main.cpp", "-o", program, "-O0"});
+  CHECK(built.result.err == "");
+  CHECK(run_process({program}).out == "84 7 1");
+}
+
 TEST_CASE("a warning is told once, of what is staged and of what is not") {
   const Workplace place;
   const std::string model = place.path() / "model.cpp", program = place.path() / "model";

@@ -143,7 +143,7 @@ struct Network {
 };
 
 const std::vector<CompileOptions> ways{
-    {.target = Target::c, .opt = 0}, {.target = Target::c, .opt = 3}, {.target = Target::cpp, .opt = 3}};
+    {.target = Target::c, .opt = 0}, {.target = Target::c, .opt = 3}, {.target = Target::cpp, .opt = 3, .threads = 2}};
 
 }  // namespace
 

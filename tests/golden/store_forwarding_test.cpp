@@ -135,6 +135,19 @@ TEST_CASE("store_forwarding: what is set comes before sums of other elements", "
   CHECK_FALSE(order("%1 = add_at %t, %j, %x" + place + "%2 = set %1, %i, %y" + place + "yield %2\n"));
 }
 
+TEST_CASE("store_forwarding: sums of neighbours follow each other", "[passes]") {
+  const std::string head = "%one = constant 1 : i64\n%k = add %i, %one\n", place = " @ \"m.cpp\":1:1 backward\n";
+  const std::string text = after(head + "%1 = add_at %t, %k, %x" + place + "%2 = add_at %1, %j, %y" + place + "%3 = add_at %2, %i, %y" +
+                                 place + "yield %3\n");
+  CHECK(text.find("add_at %t, %k, %x") < text.find(", %i, %y"));
+  CHECK(text.find(", %i, %y") < text.find(", %j, %y"));
+  // A sum that is set, with one in between that may be of the same element.
+  const std::string set = after("%1 = set %t, %i, %x" + place + "%2 = add_at %1, %j, %y" + place + "%3 = add_at %2, %i, %y" + place + "yield %3\n");
+  CHECK(set.find("= add %x, %y : f64") < set.find("= set %t, %i"));
+  CHECK(set.find("= set %t, %i") < set.find(", %j, %y"));
+  CHECK(set.rfind("add_at") == set.find("add_at"));
+}
+
 TEST_CASE("store_forwarding: both sides of a branch write one element", "[passes]") {
   const auto sides = [](const std::string& yes, const std::string& no) {
     return "%one = constant 1 : i64\n%c = lt %i, %j\n%r = branch %c : f64[?] {\n" + yes + "} else {\n" + no + "}\nyield %r\n";

@@ -7,6 +7,7 @@
 #include <optional>
 #include <semaphore>
 #include <span>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -41,23 +42,15 @@ struct Compilation {
   bool in_process = false;               ///< where Clang has nothing to say, its object will do
 };
 
-/// Clang's object in place of the compiler's own: false where Clang has something to say of the file, or the file asks
-/// which compiler it is.
-bool compiled_in_process(const Compilation& c) {
-  const std::string text = codegen::read_file(c.compiled);
-  for (const char* name : {"__clang", "__GNUC", "__VERSION__"})
-    if (text.find(name) != std::string::npos) return false;
-  return begins_with_includes(c.source) &&
-         frontend::compile_object(c.compiled, c.flags, c.more, c.object, c.object + ".d");
-}
-
 /// As many compilers at a time as there are processors.
 codegen::ProcessResult run_in_turn(const Compiler& compiler, const Compilation& c) {
   static std::counting_semaphore<> places(std::max(2U, std::thread::hardware_concurrency()));
   places.acquire();
   const std::unique_ptr<std::counting_semaphore<>, void (*)(std::counting_semaphore<>*)> place(
       &places, [](std::counting_semaphore<>* p) { p->release(); });
-  if (c.in_process && compiled_in_process(c)) return {0, "", ""};
+  if (c.in_process && begins_with_includes(c.source) &&
+      frontend::compile_object(c.compiled, c.flags, c.more, c.object, c.object + ".d"))
+    return {0, "", ""};
   // No file of the compiler's own in between: where it is interrupted, a part of it may write that after all is tidy.
   Words command = compiler.command;
   append(command, precompiled_headers(compiler, c.flags, c.unusual, c.source));
@@ -243,11 +236,19 @@ void UserCode::tell_messages(const std::string& text, std::optional<bool> of_pro
 }
 
 /// Clang has read the file already where it was rewritten, so that most often it can compile it too. Where the user asks
-/// for warnings or a debugger, and for another compiler than the system's g++, that one is asked.
+/// for warnings or a debugger, or for what the compiler's own libraries do (-fopenmp, -fprofile-generate), and for another
+/// compiler than the system's g++, that one is asked.
 UserCode::Object UserCode::staging_object(std::size_t i) {
-  const bool asks = std::ranges::any_of(options_.compile_flags, [](const std::string& f) { return f.starts_with("-W"); });
-  const bool in_process = options_.rewrite && !options_.debug && !options_.all_messages && !asks &&
-                          !compiler_.is_clang && compiler_.command.size() == 1;
+  bool plain = true;
+  const Words& flags = options_.compile_flags;
+  for (std::size_t k = 0; k < flags.size(); ++k) {
+    const auto begins = [&](std::string_view prefix) { return flags[k].starts_with(prefix); };
+    const bool pair = flags[k] == "-I" || flags[k] == "-isystem" || flags[k] == "-D" || flags[k] == "-U";
+    plain &= begins("-I") || begins("-isystem") || begins("-D") || begins("-U") || begins("-std=") || begins("-O") || begins("-m");
+    if (pair) ++k;
+  }
+  const bool in_process = options_.rewrite && !options_.debug && !options_.all_messages && plain && !compiler_.is_clang &&
+                          compiler_.command.size() == 1;
   return compiling(sources_[i], sources_[i].staged, "staging", i, {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"}, in_process);
 }
 
@@ -360,11 +361,12 @@ std::filesystem::path UserCode::merged_object(const std::vector<std::filesystem:
   };
   Words arguments = objects();
   if (std::ranges::any_of(sources_, [](const Source& s) { return s.program_text.has_value(); })) {
-    // Whether something asks for a function over Reps that was left out, linking tells.
+    // Whether something asks for a function over Reps that was left out, linking tells; of several files one may ask another
+    // for a variable.
     Words trial = arguments;
     append(trial, installation_.link_arguments(options_.with_jit));
     const codegen::ProcessResult linking = link(trial, directory() / "trial", false);
-    if (linking.status != 0 && linking.err.find("lantern::core::Rep<") != std::string::npos) {
+    if (linking.status != 0 && (sources_.size() > 1 || linking.err.find("lantern::core::Rep<") != std::string::npos)) {
       for (std::size_t i = 0; i < sources_.size(); ++i) compile_whole(i);
       arguments = objects();
     }

@@ -42,6 +42,7 @@ bool run(clang::FrontendAction& action, Messages& messages, Purpose purpose, con
   std::vector<std::string> words{LANTERN_LLVM_ROOT "/bin/clang++", "-std=c++20", "-ferror-limit=0",
                                  "-ftemplate-backtrace-limit=0", "-fsyntax-only"};
   if (purpose == Purpose::reading) words.insert(words.end(), {"-DLANTERN_FRONTEND", "-w"});
+  else words.push_back("-fclang-abi-compat=16");  // names of constrained templates as g++ 12 has them
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<const char*> pointers;
   for (const std::string& w : words) pointers.push_back(w.c_str());

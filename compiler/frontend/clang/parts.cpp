@@ -159,10 +159,22 @@ class Parts {
     if (over_reps && !f->isMain() && !f->isExternC()) over_reps_.insert(f);
   }
 
+  /// Whether an initialiser is FUN("name", lambda) and does nothing else when the program begins.
+  static bool is_fun(const Expr* e) {
+    const auto* const call = dyn_cast_or_null<CallExpr>(e ? e->IgnoreUnlessSpelledInSource() : nullptr);
+    const FunctionDecl* const callee = call != nullptr ? call->getDirectCallee() : nullptr;
+    return callee != nullptr && callee->getIdentifier() != nullptr && callee->getName() == "FUN" &&
+           std::ranges::all_of(call->arguments(), [](const Expr* argument) {
+             const Expr* const written = argument->IgnoreUnlessSpelledInSource();
+             const auto* const lambda = dyn_cast<LambdaExpr>(written);
+             return isa<StringLiteral>(written) || (lambda != nullptr && lambda->capture_size() == 0);
+           });
+  }
+
   /// auto power = FUN<double(double)>(...);
   void staged_function(const VarDecl* variable) {
     const auto* type = variable->getType()->getAsCXXRecordDecl();
-    if (type == nullptr || !is_record(type, "Fun") || !variable->hasInit() || variable->isInline() ||
+    if (type == nullptr || !is_record(type, "Fun") || !is_fun(variable->getInit()) || variable->isInline() ||
         variable->isConstexpr() || variable->getTLSKind() != VarDecl::TLS_None || !variable->isFileVarDecl() ||
         variable->isStaticDataMember() || variable->isTemplated() || variable->hasAttrs())
       return;

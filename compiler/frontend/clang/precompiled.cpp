@@ -76,7 +76,7 @@ void remove_oldest(const fs::path& directory) {
 std::optional<std::string> precompiled_headers(Purpose purpose, const std::vector<std::string>& arguments) {
   if (!harmless(arguments)) return std::nullopt;
   codegen::ContentHash hash;
-  hash.add(codegen::clang_version()).add(purpose == Purpose::reading ? "reading" : "compiling");
+  hash.add(codegen::clang_version()).add(purpose == Purpose::reading ? "reading" : "compiling, ABI 16");
   std::error_code failed;
   hash.add(fs::current_path(failed).string());
   for (const std::string& a : arguments) hash.add(a);

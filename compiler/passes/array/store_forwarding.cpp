@@ -30,7 +30,9 @@ class Updates {
       const std::vector<Op*> ops = b->ops;
       for (Op* op : ops) {
         while (is_write(*op) && (combine(op) || (op->is(Opcode::set_) && keeps(op)))) changed_ = true;
-        if (op->is(Opcode::set_) && op->loc.part == ir::Part::backward) changed_ |= comes_first(op);
+        if (op->loc.part != ir::Part::backward) continue;
+        if (op->is(Opcode::set_)) changed_ |= comes_first(op);
+        if (op->is(Opcode::add_at_)) changed_ |= neighbours_together(op);
       }
     }
     if (changed_)
@@ -99,31 +101,57 @@ class Updates {
          next = sum, sum = sum->operands[0]->def)
       sums.insert(sums.begin(), sum);
     if (sums.empty()) return false;
-    write_before(set, *set, set->operands.back(), next->operands[0], sums);
+    Value* const tensor = next->operands[0];
+    std::vector<Op*> order{set};
+    order.insert(order.end(), sums.begin(), sums.end());
+    write_in_order(set, tensor, order);
     return true;
   }
-  /// Writes a value where `write` does, and makes the sums after that, which an operation is the last of then.
-  void write_before(Op* last, const Op& write, Value* value, Value* tensor, const std::vector<Op*>& sums) {
-    Value* now = new_write(last, write, tensor, value)->result();
-    for (std::size_t k = 0; k + 1 < sums.size(); ++k) now = new_write(last, *sums[k], now, sums[k]->operands.back())->result();
-    const Op final = *sums.back();
-    for (Op* sum : sums) erase(sum);
-    for (std::size_t i = 0; i < last->operands.size(); ++i) set_operand(last, i, i == 0 ? now : final.operands[i]);
-    last->code = Opcode::add_at_;
-    last->loc = final.loc;
+  /// Of sums of elements one after the other, those at constant distances follow each other: vectors of them overlap, and
+  /// are written at once.
+  bool neighbours_together(Op* last) {
+    constexpr std::size_t most = 8;
+    const auto& users = uses_[last->result()];
+    if (users.size() == 1 && users[0]->is(Opcode::add_at_) && users[0]->parent == last->parent) return false;
+    std::vector<Op*> sums{last};
+    for (Op* sum = last->operands[0]->def; sum && sum->parent == last->parent && sum->is(Opcode::add_at_) &&
+                                           sum->loc.part == ir::Part::backward && uses_[sum->result()].size() == 1 && sums.size() < most;
+         sum = sum->operands[0]->def)
+      sums.insert(sums.begin(), sum);
+    std::vector<Op*> order;
+    std::vector<bool> taken(sums.size());
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      for (std::size_t k = i; !taken[i] && k < sums.size(); ++k)
+        if (!taken[k] && (k == i || differ_by_offset(*sums[i], *sums[k]))) {
+          order.push_back(sums[k]);
+          if (k > i) taken[k] = true;
+        }
+    if (order == sums || !(sums[0]->operands[0]->type == last->result()->type)) return false;
+    write_in_order(last, sums[0]->operands[0], order);
+    return true;
   }
-  /// The same write of another tensor, before an operation.
-  Op* new_write(const Op* at, const Op& like, Value* tensor, Value* value) {
-    Op* const write = function_.module->new_op(like.code, at->parent);
-    write->loc = like.loc;
-    write->integer = like.integer;
-    write->operands = like.operands;
-    write->operands.front() = tensor;
-    write->operands.back() = value;
-    function_.module->add_result(write, like.result()->type);
-    for (const Value* v : write->operands) used(v, write);
-    before_[at].push_back(write);
-    return write;
+  /// Writes to a tensor, one after the other, of which only the next one uses each, in another order. The one that was the
+  /// last stays where it is, as the one that is the last now: then all values are there.
+  void write_in_order(Op* last, Value* tensor, const std::vector<Op*>& order) {
+    std::vector<Op> writes;
+    for (const Op* write : order) writes.push_back(*write);
+    for (Op* write : order)
+      if (write != last) erase(write);
+    for (std::size_t k = 0; k + 1 < writes.size(); ++k) {
+      const Op& like = writes[k];
+      Op* const write = function_.module->new_op(like.code, last->parent);
+      write->loc = like.loc;
+      write->integer = like.integer;
+      write->operands = like.operands;
+      write->operands.front() = tensor;
+      tensor = function_.module->add_result(write, like.result()->type);
+      for (const Value* v : write->operands) used(v, write);
+      before_[last].push_back(write);
+    }
+    const Op& final = writes.back();
+    for (std::size_t i = 0; i < last->operands.size(); ++i) set_operand(last, i, i == 0 ? tensor : final.operands[i]);
+    last->code = final.code;
+    last->loc = final.loc;
   }
   void erase(Op* op) {
     for (const Value* v : op->operands)
@@ -206,10 +234,11 @@ class Updates {
         uses_[set->result()].size() != 1 || !std::ranges::all_of(between, is_sum) ||
         !(set->operands[0]->type == set->result()->type))
       return false;
-    Value *const x = set->operands.back(), *const y = last->operands.back(), *const tensor = set->operands[0];
-    const Op write = *set;
-    erase(set);
-    write_before(last, write, is_zero(x) ? y : sum_before(last, x, y), tensor, between);
+    Value *const x = set->operands.back(), *const y = last->operands.back();
+    set_operand(set, set->operands.size() - 1, is_zero(x) ? y : sum_before(last, x, y));
+    std::vector<Op*> order{set};
+    order.insert(order.end(), between.begin(), between.end());
+    write_in_order(last, set->operands[0], order);
     return true;
   }
 
