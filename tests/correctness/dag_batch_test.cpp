@@ -112,7 +112,7 @@ D attention(M query, M value, M words, Batch dags) {
   return sum(sin(all));
 }
 
-/// A recurrent network over lists, of which each is a chain.
+/// A recurrent network over lists. Each list is a chain of nodes.
 M recurrent(M w, M words, Batch lists) {
   const V zero = zeros_like(V(words.row(0)));
   return TREE(zero, lists, [&](const auto& children, auto node) {

@@ -216,7 +216,7 @@ TEST_CASE("a loop that updates an array makes one", "[passes][inplace]") {
   CHECK(std::vector<double>(100) == std::vector<double>(arguments[0].data(), arguments[0].data() + 100));
 }
 
-TEST_CASE("a loop that adds to an array of which it reads a part copies the part", "[passes][inplace]") {
+TEST_CASE("a loop copies the part that it reads of an array to which it adds", "[passes][inplace]") {
   const auto m = parse(filling_loop("%4 = slice %s, %0, %1\n%5 = slice %s, %1, %i\n%6 = dim[0] %4\n%7 = constant 0 : i64\n"
                                     "%k, %s2 = loop %7, %s : i64, f64[?] while (%h: i64, %t: f64[?]) {\n"
                                     "%8 = lt %h, %6 : bool yield %8 } do (%h: i64, %t: f64[?]) {\n"

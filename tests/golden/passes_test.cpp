@@ -89,7 +89,7 @@ TEST_CASE("of two derivatives in one block each saves the comparisons of its own
 }
 
 TEST_CASE("a number that the backward part has is not saved") {
-  // Of two loops, the second of which takes what the first has saved.
+  // The second of two loops pops what the first one has pushed.
   const auto loops = [](const std::string& first, const std::string& second, const std::string& start) {
     const auto loop = [](const std::string& name, const std::string& body, const std::string& next) {
       return "%" + name + "i, %" + name + "r = loop %n, %x : i64, f64 while (%" + name + "j: i64, %" + name + "u: f64) {\n" +

@@ -203,7 +203,7 @@ class JointAdjoints {
   std::vector<const Op*> accesses_;
 };
 
-/// Of the two results of a loop that a sum of tensors takes, the one that starts from zeros (-0 where an adjoint is marked); null for another sum.
+/// Of two results of a loop that are added, the one that starts from 0, or from -0 as marked adjoints do; null for others.
 const Value* sum_from_zeros(const Op& sum, const Uses& uses) {
   const auto result = [&](const Value* v) { return v->def && v->def->is(Opcode::loop_) && uses.once(v); };
   if (!sum.is(Opcode::add_) || !sum.result()->type.is_tensor() || !result(sum.operands[0]) ||

@@ -130,8 +130,8 @@ class Updates {
     write_in_order(last, sums[0]->operands[0], order);
     return true;
   }
-  /// Writes to a tensor, one after the other, of which only the next one uses each, in another order. The one that was the
-  /// last stays where it is, as the one that is the last now: then all values are there.
+  /// Puts a chain of writes in another order; nothing but the next write uses the result of each. The last operation of the
+  /// chain stays where it is and becomes the last write of the new order. All values are defined by then.
   void write_in_order(Op* last, Value* tensor, const std::vector<Op*>& order) {
     std::vector<Op> writes;
     for (const Op* write : order) writes.push_back(*write);
