@@ -15,6 +15,12 @@
 #elif !defined(__clang__) && defined(__GNUC__) && __GNUC__ < 12
 #error "Lantern needs g++ 12 or clang++ 16, or a later one"
 #include "nothing, so that the compiler stops here"
+#elif defined(_GLIBCXX_DEBUG)
+#error "_GLIBCXX_DEBUG changes the types of the standard library, and Lantern's libraries have those without it: compile with -D_GLIBCXX_ASSERTIONS, which checks and changes no type"
+#include "nothing, so that the compiler stops here"
+#elif defined(_GLIBCXX_USE_CXX11_ABI) && !_GLIBCXX_USE_CXX11_ABI
+#error "Lantern's libraries have the strings of C++11: compile without -D_GLIBCXX_USE_CXX11_ABI=0"
+#include "nothing, so that the compiler stops here"
 #endif
 
 #include "lantern/compiler/ad/checkpoint.hpp"

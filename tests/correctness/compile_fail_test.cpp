@@ -92,6 +92,18 @@ TEST_CASE("an older C++ is refused, and nothing else is said") {
   CHECK(count(result.err, "error: ") == 2);  // and the file that is not there
 }
 
+TEST_CASE("a standard library of other types is refused, and nothing else is said") {
+  const std::filesystem::path file = syntax_check().path("debug.cpp");
+  std::ofstream(file) << "#include \"lantern/lantern.hpp\"\n";
+  for (const char* flag : {"-D_GLIBCXX_DEBUG", "-D_GLIBCXX_USE_CXX11_ABI=0"}) {
+    const auto result = syntax_check().run({"-std=c++20", flag, "-Winvalid-pch", "-fsyntax-only", file.string()});
+    INFO(result.err);
+    CHECK(result.status != 0);
+    CHECK(result.err.find("Lantern's libraries have") != std::string::npos);
+    CHECK(count(result.err, "error: ") == 2);  // and the file that is not there
+  }
+}
+
 TEST_CASE("programs that must not compile say what to do") {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(LANTERN_TEST_DIR "/compile_fail"))
