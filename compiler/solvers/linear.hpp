@@ -4,12 +4,11 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <tuple>
 
-#include "lantern/compiler/ad/custom_rule.hpp"
+#include "lantern/compiler/staging/control_flow.hpp"
+#include "lantern/compiler/staging/functions.hpp"
 #include "lantern/compiler/staging/requirement.hpp"
-#include "lantern/lantern.hpp"
 
 namespace lantern::solvers {
 
@@ -97,26 +96,7 @@ Rep<core::Tensor<E>> solve(const LU<E>& a, const std::type_identity_t<Rep<core::
 namespace detail {
 
 /// solve, over data.
-template <core::FloatElement E>
-Datum solve(const Datum& a, const Datum& b, const core::Location& loc) {
-  const auto rule = std::make_shared<core::ad::Rule>();
-  rule->name = rule->what = "solve";
-  rule->primal = [](const Datums& in) {
-    return Datums{solvers::solve(lu(Matrix<E>(in[0])), Vector<E>(in[1])).datum()};
-  };
-  rule->backward = [loc](const Datums& residuals, const Datums& cotangents) {
-    const Vector<E> w(solve<E>(transpose(Matrix<E>(residuals[0])).datum(), cotangents[0], loc));
-    return Datums{(-outer(w, Vector<E>(residuals[2]))).datum(), w.datum()};
-  };
-  rule->linear = [loc](const Datums& residuals, const Datums& tangents) {
-    const Vector<E> change = matmul(Matrix<E>(tangents[0]), Vector<E>(residuals[2]));
-    return Datums{solve<E>(residuals[0], (Vector<E>(tangents[1]) - change).datum(), loc)};
-  };
-  return core::ad::call_with_rule(rule, {a, b}, loc)[0];
-}
-inline Datum solve(const Datum& a, const Datum& b, const core::Location& loc) {
-  return a.type().element() == ir::Kind::f32 ? solve<float>(a, b, loc) : solve<double>(a, b, loc);
-}
+Datum solve(const Datum& a, const Datum& b, const core::Location& loc);
 
 }  // namespace detail
 

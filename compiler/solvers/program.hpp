@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "lantern/compiler/ad/custom_rule.hpp"
+#include "lantern/compiler/ad/jacobian.hpp"
 #include "lantern/compiler/solvers/linear.hpp"
 
 namespace lantern::solvers::detail {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lantern/compiler/solvers/program.hpp"
+#include "lantern/lantern.hpp"
 
 namespace lantern::solvers {
 

@@ -3,8 +3,12 @@
 
 #include <limits>
 
+#include "lantern/compiler/ad/custom_derivative.hpp"
+#include "lantern/compiler/staging/caller.hpp"
+#include "lantern/compiler/staging/control_flow.hpp"
+#include "lantern/compiler/staging/functions.hpp"
+#include "lantern/compiler/staging/requirement.hpp"
 #include "lantern/compiler/tensor/build.hpp"
-#include "lantern/lantern.hpp"
 
 namespace lantern::core::special::detail {
 
@@ -39,6 +43,7 @@ D element_of(const P& p, const Datums& at, const Location& loc) {
 template <class T, class F, class... P>
 Rep<T> each(const F& f, std::source_location l, const Rep<T>& x, const P&... p) {
   using E = Element<T>;
+  const Caller caller(l);
   const Location loc = here(l);
   if constexpr (!core::detail::Traits<T>::tensor) {
     return cast<E>(f(cast<double>(x), element_of(p, {}, loc)...));

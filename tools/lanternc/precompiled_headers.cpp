@@ -104,7 +104,24 @@ bool make(const Compiler& compiler, const Words& flags, const Place& place) {
 
 }  // namespace
 
-bool begins_with_includes(const fs::path& source) {
+namespace {
+
+/// Whether an #include directive names a public header that is lantern.hpp or begins with it.
+bool includes_lantern(std::string_view directive, const fs::path& include) {
+  const std::size_t begin = directive.find("lantern/"), end = directive.find_first_of(">\"", std::min(begin, directive.size()));
+  if (end == std::string_view::npos) return false;
+  const fs::path name = directive.substr(begin, end - begin);
+  if (name == "lantern/lantern.hpp") return true;
+  if (name.parent_path() != "lantern") return false;
+  std::ifstream in(include / name);
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("#include \"lantern/lantern.hpp\"")) return true;
+  return false;
+}
+
+}  // namespace
+
+bool begins_with_includes(const fs::path& source, const fs::path& include) {
   std::ifstream in(source);
   bool comment = false;
   for (std::string line; std::getline(in, line);) {
@@ -123,14 +140,14 @@ bool begins_with_includes(const fs::path& source) {
     const std::string_view directive = std::string_view(line).substr(std::min(word, line.size()));
     if (directive.starts_with("line") || directive.starts_with("pragma once")) continue;
     if (!directive.starts_with("include")) return false;
-    if (directive.find("lantern/lantern.hpp") != std::string_view::npos) return true;
+    if (includes_lantern(directive, include)) return true;
   }
   return false;
 }
 
-Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unusual,
-                          const fs::path& source) {
-  if (!harmless(flags) || !begins_with_includes(source)) return {};
+Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unusual, const fs::path& source,
+                          const fs::path& include) {
+  if (!harmless(flags) || !begins_with_includes(source, include)) return {};
   const std::optional<fs::path> directory = codegen::private_cache_directory("headers");
   if (!directory) return {};
   codegen::ContentHash hash;

@@ -10,17 +10,18 @@
 
 namespace lantern::tool {
 
-/// Whether nothing but comments and includes is before the first include of Lantern.
-bool begins_with_includes(const std::filesystem::path& source);
+/// Whether nothing but comments and includes is before the first include of lantern/lantern.hpp, or of a header that
+/// includes it. `include`: where Lantern's headers are.
+bool begins_with_includes(const std::filesystem::path& source, const std::filesystem::path& include);
 
-/// Arguments that make the compiler begin with Lantern's precompiled headers; none where that could change
-/// what the file means: it does not include lantern/lantern.hpp itself, or defines something before it does,
-/// or `flags` hold others than -I, -isystem, -D, -U, -std=, -W, -f, -m, -O and -g. The headers are compiled where that
-/// has not been done for these flags, or a header has changed since. Kept as described in codegen/toolchain/
-/// disk_cache.hpp; the last used ones are kept, as many
-/// megabytes as LANTERN_CACHE_MEGABYTES says, otherwise 2048. `unusual`: the user gave flags of their
-/// own; then the headers are compiled when the same flags come a second time.
+/// Arguments that make the compiler begin with Lantern's precompiled headers; none where that could change what the file
+/// means: where begins_with_includes says no, or `flags` hold others than -I, -isystem, -D, -U, -std=, -W, -f, -m, -O and
+/// -g. The headers are compiled where that has not been done for these flags, or a header has changed since. Kept as
+/// described in codegen/toolchain/disk_cache.hpp; the last used ones are kept, as many megabytes as LANTERN_CACHE_MEGABYTES
+/// says, otherwise 2048. `unusual`: the user gave flags of their own; then the headers are compiled when the same flags come
+/// a second time.
 std::vector<std::string> precompiled_headers(const Compiler& compiler, const std::vector<std::string>& flags,
-                                             bool unusual, const std::filesystem::path& source);
+                                             bool unusual, const std::filesystem::path& source,
+                                             const std::filesystem::path& include);
 
 }  // namespace lantern::tool

@@ -35,6 +35,7 @@ void append(Words& to, const Words& more) { to.insert(to.end(), more.begin(), mo
 /// One compilation of a file.
 struct Compilation {
   std::string source, compiled, object;  ///< paths: the user's, and files
+  std::filesystem::path include;         ///< where Lantern's headers are
   Words flags;                           ///< those that headers depend on
   Words more;                            ///< others that any compiler knows
   Words report;                          ///< how to say what is wrong
@@ -48,12 +49,12 @@ codegen::ProcessResult run_in_turn(const Compiler& compiler, const Compilation& 
   places.acquire();
   const std::unique_ptr<std::counting_semaphore<>, void (*)(std::counting_semaphore<>*)> place(
       &places, [](std::counting_semaphore<>* p) { p->release(); });
-  if (c.in_process && begins_with_includes(c.source) &&
+  if (c.in_process && begins_with_includes(c.source, c.include) &&
       frontend::compile_object(c.compiled, c.flags, c.more, c.object, c.object + ".d"))
     return {0, "", ""};
   // No file of the compiler's own in between: where it is interrupted, a part of it may write that after all is tidy.
   Words command = compiler.command;
-  append(command, precompiled_headers(compiler, c.flags, c.unusual, c.source));
+  append(command, precompiled_headers(compiler, c.flags, c.unusual, c.source, c.include));
   for (const Words* words : {&c.flags, &c.more, &c.report}) append(command, *words);
   append(command, {"-pipe", "-MD", "-MF", c.object + ".d", "-c", "-o", c.object, "-x", "c++", c.compiled});
   return codegen::run_process(command);
@@ -183,6 +184,7 @@ UserCode::Object UserCode::compiling(const Source& source, const std::string& co
   Compilation c;
   c.source = source.path;
   c.compiled = compiled;
+  c.include = installation_.include;
   c.object = (directory() / (kind + std::to_string(i) + ".o")).string();
   c.in_process = in_process;
   c.flags = {"-std=c++20", "-I" + installation_.include.string()};
