@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <mutex>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "lantern/codegen/toolchain/content_hash.hpp"
 #include "lantern/codegen/toolchain/disk_cache.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
+#include "lantern/compiler/frontend/clang/precompiled.hpp"
 
 namespace lantern::tool {
 
@@ -30,31 +30,6 @@ using Words = std::vector<std::string>;
 constexpr std::uintmax_t default_megabytes = 2048;
 constexpr std::string_view header_text =
     "#include \"lantern/compiler/frontend/native.hpp\"\n#include \"lantern/lantern.hpp\"\n";
-
-/// Whether the file's name, which is made of the flags, says all that they mean for headers. Of flags in two words, both
-/// are.
-bool harmless(const Words& flags) {
-  static constexpr std::array<std::string_view, 10> known{"-I", "-D", "-U", "-std=", "-W",
-                                                          "-f", "-m", "-O", "-g", "-isystem"};
-  static constexpr std::array<std::string_view, 4> pairs{"-I", "-D", "-U", "-isystem"};
-  for (std::size_t i = 0; i < flags.size(); ++i) {
-    if (std::ranges::find(pairs, flags[i]) != pairs.end() && i + 1 < flags.size()) {
-      ++i;
-      continue;
-    }
-    const auto begins = [&](std::string_view prefix) { return flags[i].starts_with(prefix); };
-    if ((flags[i].size() < 3 && flags[i] != "-g") || std::ranges::none_of(known, begins)) return false;
-  }
-  return true;
-}
-
-/// Whether a word names a directory from where the compiler runs.
-bool is_relative(const std::string& flag) {
-  if (flag == "-I" || flag == "-isystem") return true;  // the next one may
-  for (const std::string_view prefix : {"-isystem", "-I"})
-    if (flag.starts_with(prefix)) return !fs::path(flag.substr(prefix.size())).is_absolute();
-  return false;
-}
 
 /// A file as it is now.
 std::string stamp(const std::string& file) {
@@ -147,22 +122,19 @@ bool begins_with_includes(const fs::path& source, const fs::path& include) {
 
 Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unusual, const fs::path& source,
                           const fs::path& include) {
-  if (!harmless(flags) || !begins_with_includes(source, include)) return {};
+  if (!frontend::all_begin_with(flags, frontend::header_flags) || !begins_with_includes(source, include)) return {};
   const std::optional<fs::path> directory = codegen::private_cache_directory("headers");
   if (!directory) return {};
   codegen::ContentHash hash;
   hash.add(compiler.identity);
-  std::error_code failed;
-  for (const std::string& f : flags) {
-    hash.add(f);
-    if (is_relative(f) || f.starts_with("-g")) hash.add(fs::current_path(failed).string());
-  }
+  frontend::add_header_flags(flags, hash);
   const std::string name = hash.text();
   const Place place{*directory / (name + ".hpp"),
                     *directory / (name + (compiler.is_clang ? ".pch" : ".hpp.gch")),
                     *directory / (name + ".files")};
 
   // Two compilations of one run may want the same.
+  std::error_code failed;
   static std::mutex one_at_a_time;
   static std::mutex of_flags[2];
   std::mutex& mutex = of_flags[std::hash<std::string>{}(name) % 2];

@@ -2,6 +2,7 @@
 #include "user_code.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "lantern/codegen/toolchain/content_hash.hpp"
 #include "lantern/codegen/toolchain/host.hpp"
 #include "lantern/compiler/frontend/clang/object.hpp"
+#include "lantern/compiler/frontend/clang/precompiled.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
 #include "precompiled_headers.hpp"
@@ -241,16 +243,9 @@ void UserCode::tell_messages(const std::string& text, std::optional<bool> of_pro
 /// for warnings or a debugger, or for what the compiler's own libraries do (-fopenmp, -fprofile-generate), and for another
 /// compiler than the system's g++, that one is asked.
 UserCode::Object UserCode::staging_object(std::size_t i) {
-  bool plain = true;
-  const Words& flags = options_.compile_flags;
-  for (std::size_t k = 0; k < flags.size(); ++k) {
-    const auto begins = [&](std::string_view prefix) { return flags[k].starts_with(prefix); };
-    const bool pair = flags[k] == "-I" || flags[k] == "-isystem" || flags[k] == "-D" || flags[k] == "-U";
-    plain &= begins("-I") || begins("-isystem") || begins("-D") || begins("-U") || begins("-std=") || begins("-O") || begins("-m");
-    if (pair) ++k;
-  }
-  const bool in_process = options_.rewrite && !options_.debug && !options_.all_messages && plain && !compiler_.is_clang &&
-                          compiler_.command.size() == 1;
+  static constexpr std::array<std::string_view, 7> plain{"-I", "-isystem", "-D", "-U", "-std=", "-O", "-m"};
+  const bool in_process = options_.rewrite && !options_.debug && !options_.all_messages && !compiler_.is_clang &&
+                          compiler_.command.size() == 1 && frontend::all_begin_with(options_.compile_flags, plain);
   return compiling(sources_[i], sources_[i].staged, "staging", i, {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"}, in_process);
 }
 

@@ -24,21 +24,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t files_kept = 16;
+constexpr std::uintmax_t default_megabytes = 512;  // some 25 files
 
-/// Whether the effect of the arguments on headers is part of the file's name. Of arguments in two words, both are.
-bool harmless(const std::vector<std::string>& arguments) {
-  static constexpr std::array<std::string_view, 10> known{"-I", "-D", "-U", "-std=", "-W", "-f", "-m", "-O", "-g", "-isystem"};
-  static constexpr std::array<std::string_view, 4> pairs{"-I", "-D", "-U", "-isystem"};
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (std::ranges::find(pairs, arguments[i]) != pairs.end() && i + 1 < arguments.size()) {
-      ++i;
-      continue;
-    }
-    const auto begins = [&](std::string_view prefix) { return arguments[i].starts_with(prefix); };
-    if (arguments[i].size() < 3 || std::ranges::none_of(known, begins)) return false;
-  }
-  return true;
+/// Whether a word names a directory from where the compiler runs.
+bool is_relative(std::string_view flag) {
+  if (flag == "-I" || flag == "-isystem") return true;  // the next one may
+  for (const std::string_view prefix : {"-isystem", "-I"})
+    if (flag.starts_with(prefix)) return !fs::path(flag.substr(prefix.size())).is_absolute();
+  return false;
 }
 
 /// The sizes and times of Lantern's headers; false where they are not found in the arguments' directories.
@@ -62,31 +55,43 @@ bool add_headers(const std::vector<std::string>& arguments, codegen::ContentHash
   return false;
 }
 
-void remove_oldest(const fs::path& directory) {
-  std::vector<std::pair<fs::file_time_type, fs::path>> all;
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(directory, failed))
-    if (entry.path().extension() == ".pch") all.emplace_back(entry.last_write_time(failed), entry.path());
-  std::sort(all.rbegin(), all.rend());
-  for (std::size_t i = files_kept; i < all.size(); ++i) fs::remove(all[i].second, failed);
-}
-
 }  // namespace
 
+bool all_begin_with(const std::vector<std::string>& flags, std::span<const std::string_view> prefixes) {
+  static constexpr std::array<std::string_view, 4> pairs{"-I", "-D", "-U", "-isystem"};
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    if (std::ranges::none_of(prefixes, [&](std::string_view prefix) { return flags[i].starts_with(prefix); })) return false;
+    if (std::ranges::find(pairs, flags[i]) != pairs.end()) ++i;
+  }
+  return true;
+}
+
+void add_header_flags(const std::vector<std::string>& flags, codegen::ContentHash& hash) {
+  bool anywhere = true;
+  for (const std::string& f : flags) {
+    hash.add(f);
+    anywhere &= !is_relative(f) && !f.starts_with("-g");
+  }
+  std::error_code failed;
+  if (!anywhere) hash.add(fs::current_path(failed).string());
+}
+
 std::optional<std::string> precompiled_headers(Purpose purpose, const std::vector<std::string>& arguments) {
-  if (!harmless(arguments)) return std::nullopt;
+  if (!all_begin_with(arguments, header_flags)) return std::nullopt;
   codegen::ContentHash hash;
   hash.add(codegen::clang_version()).add(purpose == Purpose::reading ? "reading" : "compiling, ABI 16");
-  std::error_code failed;
-  hash.add(fs::current_path(failed).string());
-  for (const std::string& a : arguments) hash.add(a);
+  add_header_flags(arguments, hash);
   if (!add_headers(arguments, hash)) return std::nullopt;
-  const std::optional<fs::path> directory = codegen::private_cache_directory("");
+  const std::optional<fs::path> directory = codegen::private_cache_directory("headers");
   if (!directory) return std::nullopt;
-  const fs::path file = *directory / ("headers-" + hash.text() + ".pch");
+  const fs::path file = *directory / (hash.text() + ".pch");
   static std::mutex one_at_a_time;  // two files of one run want the same
   const std::lock_guard lock(one_at_a_time);
-  if (fs::exists(file, failed)) return file.string();
+  std::error_code failed;
+  if (fs::exists(file, failed)) {
+    fs::last_write_time(file, fs::file_time_type::clock::now(), failed);
+    return file.string();
+  }
 
   // Clang looks at the header again when it reads what was made from it: it stays, and stays as it is.
   const fs::path header = *directory / "headers.hpp";
@@ -103,7 +108,7 @@ std::optional<std::string> precompiled_headers(Purpose purpose, const std::vecto
     fs::remove(unfinished, failed);
     return std::nullopt;
   }
-  remove_oldest(*directory);
+  codegen::remove_least_used(*directory, ".pch", codegen::cache_limit(default_megabytes));
   return file.string();
 }
 
