@@ -4,6 +4,7 @@
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/analysis/minus_zero.hpp"
 #include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
@@ -35,6 +36,11 @@ bool mixes(Opcode code) {
     default:
       return false;
   }
+}
+
+bool is_splat_of(const Value* v, double number) {
+  const Op* const c = is_splat(v) ? v->def->operands[0]->def : nullptr;
+  return c && c->is(Opcode::constant_) && c->number == number;
 }
 
 /// A vector of indices without the constants that are added to it, and their sum.
@@ -145,6 +151,14 @@ void StatementPrinter::vector(const Op& op) {
       return define(op, called(function("imax", kind)));
     case Opcode::land_:
     case Opcode::lor_: {
+      if (const Value* const v = passes::told_from_minus_zero(op.operands[0], op.operands[1], is_splat_of); v && op.is(Opcode::lor_)) {
+        const Kind of = v->type.kind(), bits = of == Kind::f32 ? Kind::i32 : Kind::i64;
+        const Expression x = value(v);
+        return define(op, {as_mask("((" + unit_.prelude().vector(bits, lanes) + ")" + in_context(x, Precedence::unary) + " != " +
+                                       (of == Kind::f32 ? "(-2147483647 - 1))" : "(-9223372036854775807 - 1))"),
+                                   of, lanes),
+                           Precedence::primary, x.reads_memory, x.varying});
+      }
       const Expression x = value(op.operands[0]), y = value(op.operands[1]);
       Expression e{"(" + in_context(x, Precedence::primary) + (op.is(Opcode::land_) ? " & " : " | ") +
                        in_context(y, Precedence::primary) + ")",

@@ -88,6 +88,11 @@ TEST_CASE("a condition that another one implies is left out", "[passes]") {
         simplified("  %r = le %x, %y : bool\n"));
   CHECK(simplified("  %1 = lt %x, %y : bool\n  %2 = ne %y, %x : bool\n  %r = land %1, %2 : bool\n") ==
         simplified("  %r = lt %x, %y : bool\n"));
+  // A part that both sides have is asked once: as where a maximum is taken, of what something flows to.
+  CHECK(simplified(equal + other + most + "  %4 = land %1, %c : bool\n  %5 = land %3, %c : bool\n  %6 = land %2, %5 : bool\n" +
+                   "  %r = lor %4, %6 : bool\n") == simplified(most + "  %r = land %3, %c : bool\n"));
+  CHECK(simplified(equal + other + "  %4 = lor %1, %c : bool\n  %5 = lor %c, %2 : bool\n  %r = land %4, %5 : bool\n") ==
+        simplified("  %r = lor %c, %c : bool\n"));
   // v != 0 or 0 < copysign(1, v), which -0 alone does not fulfil: v + 0 does, and a choice of it and -0 asks its condition.
   const std::string zeros = "  %z = constant 0 : f64\n  %m = constant -0 : f64\n  %one = constant 1 : f64\n  %s = add %x, %z : f64\n";
   const auto not_minus_zero = [](const std::string& v) {

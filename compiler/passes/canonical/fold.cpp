@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "lantern/compiler/passes/analysis/minus_zero.hpp"
 #include "lantern/compiler/passes/analysis/shapes.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
@@ -413,17 +414,7 @@ class Folding : public Rewriter {
     if (!v->def || !v->def->is(Opcode::add_)) return false;
     return std::ranges::any_of(v->def->operands, [&](const Value* x) { return is_number(x, 0.0, v->def->operands[0]); });
   }
-  /// The number v of `v != 0 || 0 < copysign(1, v)`, which holds of all but -0; null for another.
-  Value* told_from_minus_zero(const Value* x, const Value* y) {
-    const Op *const differs = x->def, *const less = y->def;
-    if (!differs || !less || !differs->is(Opcode::ne_) || !less->is(Opcode::lt_)) return nullptr;
-    Value* const v = differs->operands[0];
-    const Op* const sign = less->operands[1]->def;
-    const bool told = sign && sign->is(Opcode::copysign_) && sign->operands[1] == v && is_number(sign->operands[0], 1.0, v) &&
-                      is_number(differs->operands[1], 0.0, v) && is_number(less->operands[0], 0.0, v);
-    return told ? v : nullptr;
-  }
-  /// What that comes to where v is made here; null where it is open.
+  /// What `v != 0 or 0 < copysign(1, v)` comes to where v is made here; null where it is open.
   Value* not_minus_zero(Op* op, Value* v) {
     if (v->type.is_tensor()) return nullptr;
     if (is_sum_with_zero(v)) return become_integer(op, 1);
@@ -445,13 +436,15 @@ class Folding : public Rewriter {
     const bool conjunction = op->is(Opcode::land_);
     if (!conjunction)
       for (const auto& [one, other] : {std::pair(x, y), std::pair(y, x)})
-        if (Value* const v = told_from_minus_zero(one, other)) return not_minus_zero(op, v);
+        if (Value* const v = told_from_minus_zero(one, other, [&](Value* w, double c) { return is_number(w, c, one->def->operands[0]); }))
+          return not_minus_zero(op, v);
     if (conjunction ? is_true(x) : is_false(x)) return y;
     if (conjunction ? is_true(y) : is_false(y)) return x;
     if (conjunction ? is_false(x) : is_true(x)) return x;
     if (conjunction ? is_false(y) : is_true(y)) return y;
     if (implies(x, y)) return conjunction ? x : y;
     if (implies(y, x)) return conjunction ? y : x;
+    if (complementary(x, y)) return become_integer(op, conjunction ? 0 : 1);
     // x or (not x and c) is x or c; x and (not x or c) is x and c.
     const Opcode inner = conjunction ? Opcode::lor_ : Opcode::land_;
     for (const auto& [one, other] : {std::pair(x, y), std::pair(y, x)})
@@ -459,7 +452,40 @@ class Folding : public Rewriter {
         for (const std::size_t i : {0u, 1u})
           if (complementary(one, other->def->operands[i]))
             return become(op, op->code, {one, other->def->operands[1 - i]});
-    return nullptr;
+    return without_common_part(op, inner);
+  }
+
+  /// (x and c) or (y and c) as (x or y) and c, and the same with `and` and `or` exchanged; null where no part is common.
+  Value* without_common_part(Op* op, Opcode inner) {
+    if (op->result()->type.is_tensor()) return nullptr;
+    std::vector<Value*> x = parts(op->operands[0], inner), y = parts(op->operands[1], inner), common;
+    for (Value* v : x)
+      if (std::ranges::find(y, v) != y.end()) common.push_back(v);
+    // Where one side is the common part alone, it implies the other or follows from it.
+    if (common.empty() || x.size() == common.size() || y.size() == common.size()) return nullptr;
+    for (std::vector<Value*>* side : {&x, &y})
+      std::erase_if(*side, [&](Value* v) { return std::ranges::find(common, v) != common.end(); });
+    const auto all = [&](const std::vector<Value*>& values, Opcode code) {
+      Value* result = values[0];
+      for (Value* v : std::span(values).subspan(1)) {
+        Op* const made = module().new_op(code, here());
+        made->loc = op->loc;
+        made->operands = {result, v};
+        result = module().add_result(made, op->result()->type);
+        if (Value* simpler = rewrite(made); simpler && simpler != result) result = simpler;
+        else here()->ops.push_back(made);
+      }
+      return result;
+    };
+    return become(op, inner, {all({all(x, inner), all(y, inner)}, op->code), all(common, inner)});
+  }
+  /// What a few conjunctions, or disjunctions, are made of, in their order, each once.
+  static std::vector<Value*> parts(Value* v, Opcode code, int depth = 3) {
+    if (depth == 0 || !v->def || !v->def->is(code)) return {v};
+    std::vector<Value*> all = parts(v->def->operands[0], code, depth - 1);
+    for (Value* part : parts(v->def->operands[1], code, depth - 1))
+      if (std::ranges::find(all, part) == all.end()) all.push_back(part);
+    return all;
   }
 
   Value* choice(Op* op) {

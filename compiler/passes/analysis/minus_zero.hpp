@@ -1,0 +1,22 @@
+// Adjoints to which nothing has flowed are -0: what asks a number for that.
+#pragma once
+
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::passes {
+
+/// The number v of `v != 0 or 0 < copysign(1, v)`, of which x and y are the parts: it holds of all but -0. Null for another.
+/// is_number(w, c): whether w is the number c, or c in each element or lane.
+template <class IsNumber>
+ir::Value* told_from_minus_zero(const ir::Value* x, const ir::Value* y, const IsNumber& is_number) {
+  using ir::Opcode;
+  const ir::Op *const differs = x->def, *const less = y->def;
+  if (!differs || !less || !differs->is(Opcode::ne_) || !less->is(Opcode::lt_)) return nullptr;
+  ir::Value* const v = differs->operands[0];
+  const ir::Op* const sign = less->operands[1]->def;
+  const bool told = sign && sign->is(Opcode::copysign_) && sign->operands[1] == v && is_number(sign->operands[0], 1.0) &&
+                    is_number(differs->operands[1], 0.0) && is_number(less->operands[0], 0.0);
+  return told ? v : nullptr;
+}
+
+}  // namespace lantern::passes
