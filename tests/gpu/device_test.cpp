@@ -84,6 +84,8 @@ TEST_CASE("a function of numbers runs as a map of one element", "[cuda]") {
     return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [=](Rep<double> t) { return t * 0.5 * cos(x); });
   }));
   CHECK(gpu(5.0) == Approx(cpu(5.0)).epsilon(1e-13));
+  const cuda::Stream s;
+  for (int i = 0; i < 3; ++i) CHECK(gpu.on(s)(5.0) == Approx(cpu(5.0)).epsilon(1e-13));
 }
 
 TEST_CASE("a training step keeps its tensors on the GPU", "[cuda]") {
