@@ -33,7 +33,7 @@ part() {
   echo "== $name: $status, at $SECONDS s" | tee -a "$results/summary.log"
 }
 
-# ---- libraries: the program's own, the driver, NVRTC and cuBLAS of a toolkit or of Python's packages. Others keep theirs.
+# ---- libraries: the program's own, the driver, NVRTC, cuBLAS and cuDNN of a toolkit or of Python's packages. Others keep theirs.
 for library in lib/*.xz lib/standard/*.xz; do
   [[ -f $library && ! -f ${library%.xz} ]] || continue
   { xz -dk "$library" || python3 -c 'import lzma, sys; open(sys.argv[1][:-3], "wb").write(lzma.open(sys.argv[1]).read())' "$library"; } &
@@ -63,6 +63,7 @@ nvrtc=$(folder_of libnvrtc.so.)
 add "$nvrtc"
 add "$(folder_of libcublas.so.)"
 add "$(folder_of libcublasLt.so.)"
+add "$(folder_of libcudnn.so.)"
 folders=$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$PWD/cache}
 with() { env LD_LIBRARY_PATH="$folders" "$@"; }
@@ -100,6 +101,7 @@ if command -v compute-sanitizer >/dev/null; then
       ./gpu_check --small --seconds 45 --each 45 small
   done
 fi
+part no_dnn 20 env LD_LIBRARY_PATH="$folders" LANTERN_CUDNN=0 ./gpu_check --seconds 18 --each 15 --results "$results/no_dnn.txt" convolution
 part no_graphs 40 env LD_LIBRARY_PATH="$folders" LANTERN_CUDA_GRAPHS=0 ./gpu_check --small --seconds 35 --each 15 \
   --results "$results/no_graphs.txt"
 
