@@ -94,7 +94,16 @@ if command -v nvcc >/dev/null; then
   # shellcheck disable=SC2016
   part source 40 bash -c 'nvcc -O2 -std=c++17 -arch=native -o from_source main.cu saxpy_gradient.cu -ldl && ./from_source'
 fi
-if python3 -c 'import torch' 2>/dev/null; then part torch 80 python3 -u torch_times.py; fi
+if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+  [[ ! -f libsaxpy.so ]] || part saxpy_torch 30 python3 -u saxpy_torch.py ./libsaxpy.so
+  part torch 80 python3 -u torch_times.py
+fi
+if python3 -c 'import jax; assert jax.default_backend() == "gpu"' 2>/dev/null; then
+  # shellcheck disable=SC2016
+  ! command -v nvcc >/dev/null || part saxpy_jax 60 bash -c 'nvcc -O2 -std=c++17 -arch=native --shared -Xcompiler -fPIC -o libsaxpy_jax.so \
+    -I "$(python3 -c "import jax; print(jax.ffi.include_dir())")" saxpy_jax.cu -ldl && python3 -u saxpy_jax.py ./libsaxpy_jax.so'
+  part jax 60 python3 -u jax_times.py
+fi
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck synccheck; do
     part "$tool" 50 env LD_LIBRARY_PATH="$folders" compute-sanitizer --target-processes all --tool "$tool" --error-exitcode 9 \

@@ -48,38 +48,48 @@ int run(const Descriptor& operation, std::map<std::int64_t, void*> memory) {
   static const std::map<int, std::vector<int>> kinds = {{10, {700, 704, 703, 705}}, {11, {712, 716, 715, 717}}, {12, {706, 710, 709, 711}}};
   const std::vector<int>& kind = kinds.at(operation.kind);
   const double alpha = static_cast<double>(operation.get<T>(kind[0])), beta = static_cast<double>(operation.get<T>(kind[0] + 1));
-  const Descriptor &how = operation.at(kind[0] + 2), &x = operation.at(kind[1]), &w = operation.at(kind[2]), &y = operation.at(kind[3]);
-  const auto size = [](const Descriptor& t, std::size_t d) { return t.get<std::int64_t>(902, d); };
-  const auto element = [&](const Descriptor& t, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) -> T& {
-    return static_cast<T*>(memory.at(t.get<std::int64_t>(906)))[a * t.get<std::int64_t>(903, 0) + b * t.get<std::int64_t>(903, 1) +
-                                                                c * t.get<std::int64_t>(903, 2) + d * t.get<std::int64_t>(903, 3)];
+  struct Tensor {
+    T* data;
+    std::int64_t size[4], step[4];
+    T& operator()(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) const {
+      return data[a * step[0] + b * step[1] + c * step[2] + d * step[3]];
+    }
   };
+  const auto tensor = [&](const Descriptor& t) {
+    Tensor made{static_cast<T*>(memory.at(t.get<std::int64_t>(906))), {}, {}};
+    for (std::size_t d = 0; d < 4; ++d) made.size[d] = t.get<std::int64_t>(902, d), made.step[d] = t.get<std::int64_t>(903, d);
+    return made;
+  };
+  const Descriptor& how = operation.at(kind[0] + 2);
+  const Tensor x = tensor(operation.at(kind[1])), w = tensor(operation.at(kind[2])), y = tensor(operation.at(kind[3]));
+  const std::int64_t stride[] = {how.get<std::int64_t>(103, 0), how.get<std::int64_t>(103, 1)};
+  const std::int64_t dilation[] = {how.get<std::int64_t>(102, 0), how.get<std::int64_t>(102, 1)};
+  const int computed = operation.kind;
   // Sums in double, then once into the result.
-  const Descriptor& result = operation.kind == 10 ? y : operation.kind == 11 ? w : x;
-  const std::int64_t sizes[] = {size(result, 0), size(result, 1), size(result, 2), size(result, 3)};
+  const Tensor& result = computed == 10 ? y : computed == 11 ? w : x;
+  const std::int64_t* const sizes = result.size;
   std::vector<double> sums(static_cast<std::size_t>(sizes[0] * sizes[1] * sizes[2] * sizes[3]));
   const auto sum = [&](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) -> double& {
     return sums[static_cast<std::size_t>(((a * sizes[1] + b) * sizes[2] + c) * sizes[3] + d)];
   };
-  for (std::int64_t n = 0; n < size(y, 0); ++n)
-    for (std::int64_t o = 0; o < size(w, 0); ++o)
-      for (std::int64_t c = 0; c < size(w, 1); ++c)
-        for (std::int64_t i = 0; i < size(y, 2); ++i)
-          for (std::int64_t j = 0; j < size(y, 3); ++j)
-            for (std::int64_t p = 0; p < size(w, 2); ++p)
-              for (std::int64_t q = 0; q < size(w, 3); ++q) {
-                const std::int64_t a = i * how.get<std::int64_t>(103, 0) + p * how.get<std::int64_t>(102, 0),
-                                   b = j * how.get<std::int64_t>(103, 1) + q * how.get<std::int64_t>(102, 1);
+  for (std::int64_t n = 0; n < y.size[0]; ++n)
+    for (std::int64_t o = 0; o < w.size[0]; ++o)
+      for (std::int64_t c = 0; c < w.size[1]; ++c)
+        for (std::int64_t i = 0; i < y.size[2]; ++i)
+          for (std::int64_t j = 0; j < y.size[3]; ++j)
+            for (std::int64_t p = 0; p < w.size[2]; ++p)
+              for (std::int64_t q = 0; q < w.size[3]; ++q) {
+                const std::int64_t a = i * stride[0] + p * dilation[0], b = j * stride[1] + q * dilation[1];
                 const auto value = [&](const T& v) { return static_cast<double>(v); };
-                if (operation.kind == 10) sum(n, o, i, j) += value(element(x, n, c, a, b)) * value(element(w, o, c, p, q));
-                else if (operation.kind == 11) sum(o, c, p, q) += value(element(x, n, c, a, b)) * value(element(y, n, o, i, j));
-                else sum(n, c, a, b) += value(element(y, n, o, i, j)) * value(element(w, o, c, p, q));
+                if (computed == 10) sum(n, o, i, j) += value(x(n, c, a, b)) * value(w(o, c, p, q));
+                else if (computed == 11) sum(o, c, p, q) += value(x(n, c, a, b)) * value(y(n, o, i, j));
+                else sum(n, c, a, b) += value(y(n, o, i, j)) * value(w(o, c, p, q));
               }
   for (std::int64_t a = 0; a < sizes[0]; ++a)
     for (std::int64_t b = 0; b < sizes[1]; ++b)
       for (std::int64_t c = 0; c < sizes[2]; ++c)
         for (std::int64_t d = 0; d < sizes[3]; ++d) {
-          T& to = element(result, a, b, c, d);
+          T& to = result(a, b, c, d);
           to = static_cast<T>(alpha * sum(a, b, c, d) + (beta == 0 ? 0 : beta * static_cast<double>(to)));
         }
   return 0;
