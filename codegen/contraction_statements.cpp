@@ -84,7 +84,10 @@ std::optional<Convolution> convolution(const ir::Notation& n, const passes::Cont
       const auto has_all = [&](std::size_t m, const std::string& letters) {
         return std::ranges::all_of(letters, [&](char l) { return l != 0 && has(m, l); });
       };
-      if (has_all(found.w, of_w) && has_all(found.y, of_y)) return found;
+      std::string letters = of_w + of_y;  // o is in both
+      std::ranges::sort(letters);
+      const bool differ = letters.size() - std::ranges::unique(letters).size() == 7;
+      if (differ && has_all(found.w, of_w) && has_all(found.y, of_y)) return found;
     }
   }
   return {};
@@ -92,8 +95,9 @@ std::optional<Convolution> convolution(const ir::Notation& n, const passes::Cont
 
 }  // namespace
 
-/// What a convolution is for cuDNN; "whether it has computed it".
-std::string StatementPrinter::by_library(const Op& op, const ir::Notation& n, const passes::Contraction& contraction, const std::string& to) {
+/// Prints what a convolution is for cuDNN. The expression that says whether cuDNN has computed it; empty where it is none.
+std::string StatementPrinter::by_library(const Op& op, const ir::Notation& n, const passes::Contraction& contraction,
+                                         const std::string& to) {
   const auto c = convolution(n, contraction);
   const Kind kind = op.result()->type.element();
   if (!c || (kind != Kind::f32 && kind != Kind::f64)) return {};

@@ -9,10 +9,10 @@ const std::vector<PreludePart>& device_convolution_parts();
 
 const std::vector<PreludePart>& device_convolution_parts() {
   static const std::vector<PreludePart> parts = {
-      {"K:device_convolution", types, {}, R"c(/* y[n,o,i,j] = sum over c, p and q of x[n,c,s i + d p,t j + e q] w[o,c,p,q], and what gives w or x from the other two in the same
-   way: its adjoint. No place lies outside x. */
+      {"K:device_convolution", types, {}, R"c(/* y[n,o,i,j] = sum over c, p and q of x[n,c,s i + d p,t j + e q] w[o,c,p,q], and what gives w or x from the other two:
+   its adjoints. No place lies outside x. */
 typedef struct lt_convolution_$K {
-  int computed, fresh; /* 0: y, 1: w, 2: x; whether that begins with zeros */
+  int computed, fresh; /* 0: y, 1: w, 2: x; whether that begins with zeros, as x never does */
   $T *x, *w, *y;
   int64_t x_size[4], w_size[4], y_size[4], x_step[4], w_step[4], y_step[4], stride[2], dilation[2];
 } lt_convolution_$K;
@@ -115,7 +115,7 @@ static void lt_dnn_choose(const lt_dnn* dnn, lt_dnn_plan* plan, void* graph) {
       for (int64_t i = 0; i < count && i < 10; ++i) /* 0: tensor cores, 1 and 2: less precision, 4: other bits; Fourier, Winograd */
         if (notes[i] > 1 ? notes[i] < 9 : LT_F32_PRODUCTS == 68) good = 0;
       if (!good || dnn->set(way, 401, LT_DNN_DESCRIPTOR, 1, &configurations[k]) != 0) continue;
-      (void)dnn->set(way, 400, LT_DNN_HANDLE, 1, &dnn->handle); /* of versions before 9.8 */
+      (void)dnn->set(way, 400, LT_DNN_HANDLE, 1, &dnn->handle); /* older versions ask for it */
       if (dnn->finish(way) != 0 || dnn->get(way, 402, LT_DNN_INT64, 1, &count, &bytes) != 0 || bytes > (int64_t)LT_BLAS_ROOM)
         continue;
       plan->way = way;
@@ -175,23 +175,19 @@ static const lt_dnn_plan* lt_dnn_plan_$K(lt_dnn* dnn, const lt_convolution_$K* c
 /* By cuDNN, where it computes that; whether it did. */
 static bool lt_convolved_$K(lt_workspace* ws, const lt_convolution_$K* c) {
   int64_t x_size[4];
-  bool whole = true;
   for (int d = 0; d < 4; ++d) {
     x_size[d] = c->x_size[d];
     if (c->w_size[d] <= 0 || c->y_size[d] <= 0 || x_size[d] <= 0) return false;
     if (d < 2) continue;
     /* cuDNN has as many places as fit: what lies behind the last one of ours is no part of its picture. */
     const int64_t read = c->stride[d - 2] * (c->y_size[d] - 1) + c->dilation[d - 2] * (c->w_size[d] - 1) + 1;
-    if (x_size[d] - read >= c->stride[d - 2]) x_size[d] = read, whole = false;
+    if (x_size[d] - read >= c->stride[d - 2]) x_size[d] = read;
   }
   lt_dnn* dnn = lt_dnn_of(ws);
   if (!dnn) return false;
   const uintptr_t places = (uintptr_t)c->x | (uintptr_t)c->w | (uintptr_t)c->y;
   const lt_dnn_plan* plan = lt_dnn_plan_$K(dnn, c, x_size, places % 16 == 0 ? 16 : (int64_t)sizeof($T));
   if (!plan || !plan->way) return false;
-  if (c->computed == 2 && c->fresh && !whole)
-    lt_gpu(ws, cudaMemsetAsync(c->x, 0, (size_t)(c->x_size[0] * c->x_size[1] * c->x_size[2] * c->x_size[3]) * sizeof($T),
-                               ws->device->stream));
   if (ws->device->skip && ws->device->skip()) {
     ++ws->device->launches;
     return true;
