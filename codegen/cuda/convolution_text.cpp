@@ -10,7 +10,7 @@ const std::vector<PreludePart>& device_convolution_parts();
 const std::vector<PreludePart>& device_convolution_parts() {
   static const std::vector<PreludePart> parts = {
       {"K:device_convolution", types, {}, R"c(/* y[n,o,i,j] = sum over c, p and q of x[n,c,s i + d p,t j + e q] w[o,c,p,q], and what gives w or x from the other two:
-   its adjoints. No place lies outside x. */
+   its adjoints. No place lies outside x. Where x has more channels than w has inputs, each group of outputs reads its own. */
 typedef struct lt_convolution_$K {
   int computed, fresh; /* 0: y, 1: w, 2: x; whether that begins with zeros, as x never does */
   $T *x, *w, *y;

@@ -188,8 +188,10 @@ TEST_CASE("convolutions are cuDNN's", "[cuda]") {
   const auto padded = agree([](auto a, auto b) { return conv(a, b, {.stride = 2, .padding = 1}); }, 1e-5, std::type_identity<float>());
   padded(3, {2, 3, 8, 7}, {4, 3, 3, 3});
   padded(3, {1, 1, 3, 4}, {2, 1, 1, 2});
-  const auto wide = agree([](auto a, auto b) { return conv(a, b, {.stride = 3, .dilation = 2}); }, 1e-12, std::type_identity<double>());
-  wide(3, {1, 2, 11, 12}, {3, 2, 3, 3});
+  const auto wide = agree([](auto a, auto b) { return conv(a, b, {.stride = 3, .dilation = 2, .groups = 2}); }, 1e-12,
+                          std::type_identity<double>());
+  wide(3, {2, 4, 11, 12}, {6, 2, 3, 3});
+  wide(3, {1, 2, 8, 5}, {2, 1, 3, 2});
   // Nothing to compute, and nothing that cuDNN computes: as without it.
   padded(0, {0, 3, 4, 4}, {5, 3, 2, 2});
   const auto without_ways = stand_in<void(int)>("libcudnn.so.9", "stand_in_without_ways");

@@ -72,6 +72,7 @@ int run(const Descriptor& operation, std::map<std::int64_t, void*> memory) {
   const auto sum = [&](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) -> double& {
     return sums[static_cast<std::size_t>(((a * sizes[1] + b) * sizes[2] + c) * sizes[3] + d)];
   };
+  const std::int64_t outputs = w.size[0] / (x.size[1] / w.size[1]);  // of a group
   for (std::int64_t n = 0; n < y.size[0]; ++n)
     for (std::int64_t o = 0; o < w.size[0]; ++o)
       for (std::int64_t c = 0; c < w.size[1]; ++c)
@@ -80,10 +81,11 @@ int run(const Descriptor& operation, std::map<std::int64_t, void*> memory) {
             for (std::int64_t p = 0; p < w.size[2]; ++p)
               for (std::int64_t q = 0; q < w.size[3]; ++q) {
                 const std::int64_t a = i * stride[0] + p * dilation[0], b = j * stride[1] + q * dilation[1];
+                const std::int64_t channel = o / outputs * w.size[1] + c;
                 const auto value = [&](const T& v) { return static_cast<double>(v); };
-                if (computed == 10) sum(n, o, i, j) += value(x(n, c, a, b)) * value(w(o, c, p, q));
-                else if (computed == 11) sum(o, c, p, q) += value(x(n, c, a, b)) * value(y(n, o, i, j));
-                else sum(n, c, a, b) += value(y(n, o, i, j)) * value(w(o, c, p, q));
+                if (computed == 10) sum(n, o, i, j) += value(x(n, channel, a, b)) * value(w(o, c, p, q));
+                else if (computed == 11) sum(o, c, p, q) += value(x(n, channel, a, b)) * value(y(n, o, i, j));
+                else sum(n, channel, a, b) += value(y(n, o, i, j)) * value(w(o, c, p, q));
               }
   for (std::int64_t a = 0; a < sizes[0]; ++a)
     for (std::int64_t b = 0; b < sizes[1]; ++b)
@@ -108,7 +110,7 @@ bool fits(const Descriptor& operation) {
     const std::int64_t places = (size(x, 2 + d) + how.get<std::int64_t>(104, d) + how.get<std::int64_t>(105, d) - window) / how.get<std::int64_t>(103, d) + 1;
     if (places != size(y, 2 + d)) return false;
   }
-  return size(x, 0) == size(y, 0) && size(x, 1) == size(w, 1) && size(w, 0) == size(y, 1);
+  return size(x, 0) == size(y, 0) && size(x, 1) % size(w, 1) == 0 && size(w, 0) % (size(x, 1) / size(w, 1)) == 0 && size(w, 0) == size(y, 1);
 }
 
 }  // namespace
