@@ -128,7 +128,7 @@ static void lt_dnn_choose(const lt_dnn* dnn, lt_dnn_plan* plan, void* graph) {
        functions,
        {"K:device_convolution", "dnn"},
        R"c(/* The plan for a convolution of these sizes; its `way` is null where cuDNN has none. */
-static const lt_dnn_plan* lt_dnn_plan_$K(lt_dnn* dnn, const lt_convolution_$K* c, const int64_t* x_size, int64_t alignment) {
+static lt_dnn_plan* lt_dnn_plan_$K(lt_dnn* dnn, const lt_convolution_$K* c, const int64_t* x_size, int64_t alignment) {
   int64_t key[LT_DNN_KEY] = {sizeof($T), c->computed, c->fresh, alignment};
   for (int d = 0; d < 4; ++d) {
     const int64_t facts[] = {x_size[d], c->w_size[d], c->y_size[d], c->x_step[d], c->w_step[d], c->y_step[d]};
@@ -186,7 +186,7 @@ static bool lt_convolved_$K(lt_workspace* ws, const lt_convolution_$K* c) {
   lt_dnn* dnn = lt_dnn_of(ws);
   if (!dnn) return false;
   const uintptr_t places = (uintptr_t)c->x | (uintptr_t)c->w | (uintptr_t)c->y;
-  const lt_dnn_plan* plan = lt_dnn_plan_$K(dnn, c, x_size, places % 16 == 0 ? 16 : (int64_t)sizeof($T));
+  lt_dnn_plan* plan = lt_dnn_plan_$K(dnn, c, x_size, places % 16 == 0 ? 16 : (int64_t)sizeof($T));
   if (!plan || !plan->way) return false;
   if (ws->device->skip && ws->device->skip()) {
     ++ws->device->launches;
@@ -200,6 +200,7 @@ static bool lt_convolved_$K(lt_workspace* ws, const lt_convolution_$K* c) {
          dnn->execute(dnn->handle, plan->way, pack) == 0;
   if (pack) dnn->drop(pack);
   if (done) ++ws->device->launches;
+  else plan->way = 0; /* it is not tried again */
   return done;
 }
 )c"},

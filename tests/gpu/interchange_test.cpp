@@ -198,6 +198,10 @@ TEST_CASE("convolutions are cuDNN's", "[cuda]") {
   without_ways(1);
   padded(0, {2, 3, 9, 6}, {4, 3, 3, 2});
   without_ways(0);
+  const auto failing = stand_in<void(int)>("libcudnn.so.9", "stand_in_failing");
+  failing(1);
+  padded(0, {2, 3, 6, 9}, {4, 3, 3, 3});
+  failing(0);
   // Where that is allowed factors are rounded, and a thread gives back what it had.
   const auto descriptors = stand_in<int()>("libcudnn.so.9", "stand_in_descriptors");
   const int kept = descriptors(), before_exact = exact(), before = convolutions();

@@ -28,7 +28,7 @@ struct Descriptor {
 };
 
 int convolutions = 0, made = 0, exact = 0;
-bool none = false;
+bool none = false, failing = false;
 
 std::size_t size_of(int type) { return type == 1 || type == 4 || type == 7 || type == 8 || type == 11 ? 4 : 8; }
 
@@ -167,6 +167,7 @@ int cudnnBackendGetAttribute(void* d, int attribute, int, std::int64_t asked, st
 int cudnnBackendExecute(void* handle, void* plan, void* pack) {
   const Descriptor &way = *static_cast<Descriptor*>(plan), &call = *static_cast<Descriptor*>(pack);
   if (!way.finished || !call.finished) return 2000;
+  if (failing) return 5000;
   const Descriptor& configuration = way.at(401);
   const Descriptor& operation = configuration.at(-1).at(801);
   exact += configuration.attributes.at(-2)[0] == 1;
@@ -183,7 +184,8 @@ int cudnnBackendExecute(void* handle, void* plan, void* pack) {
 int stand_in_convolutions() { return convolutions; }
 int stand_in_exact_convolutions() { return exact; }
 int stand_in_descriptors() { return made; }
-/// From now on it has no way to compute anything.
+/// From now on it has no way to compute anything, or what it computes fails.
 void stand_in_without_ways(int yes) { none = yes != 0; }
+void stand_in_failing(int yes) { failing = yes != 0; }
 
 }  // extern "C"
