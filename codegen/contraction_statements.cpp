@@ -1,5 +1,6 @@
 // Products of tensors by a routine for groups of indices, convolutions among them.
 #include <algorithm>
+#include <array>
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/compiler/passes/analysis/gemm.hpp"
@@ -32,7 +33,119 @@ bool has_window_of_three(const Op& op, const ir::Notation& n, const passes::Cont
   return windows == 2;
 }
 
+/// Two dimensions of a picture, read through a window: n, o and c, the places i and j, the window p and q.
+struct Convolution {
+  std::size_t x = 0, w = 0, y = 0;  ///< operands; 0 is the result
+  char n = 0, o = 0, c = 0, place[2] = {}, window[2] = {};
+  char g = 0;  ///< of groups of channels, in front of c in x and of o in w and y; 0: there is none
+  std::int64_t stride[2] = {}, dilation[2] = {};
+};
+
+/// What of x, w and y a contraction computes from the other two. Nothing where it is no convolution of pictures.
+std::optional<Convolution> convolution(const ir::Notation& n, const passes::Contraction& c) {
+  const auto at = [&](std::size_t k) -> const ir::Subscripts& { return k == 0 ? n.result : n.operands[k].at; };
+  const auto has = [&](std::size_t k, char letter) {
+    return std::ranges::any_of(at(k), [&](const ir::Subscript& s) { return s.is(letter); });
+  };
+  const std::size_t all[] = {0, c.x, c.y};
+  Convolution found;
+  const std::size_t rank = n.result.size();
+  for (const std::size_t k : all)
+    if (at(k).size() != rank || rank < 4 || rank > 5) return {};
+  if (rank == 5)
+    for (const ir::Subscript& s : n.result)
+      if (s.is_letter() && has(c.x, s.letter()) && has(c.y, s.letter())) found.g = s.letter();
+  if ((rank == 5) != (found.g != 0)) return {};
+  const auto in_front = [&](std::size_t k, char letter) {  // groups are parts of the channels
+    if (!found.g) return true;
+    const auto group = std::ranges::find_if(at(k), [&](const ir::Subscript& s) { return s.is(found.g); });
+    return group != at(k).end() && group + 1 != at(k).end() && (group + 1)->is(letter);
+  };
+  for (std::size_t k = 0; k < 3; ++k) {
+    const auto plain = [&](std::size_t m) { return std::ranges::all_of(at(m), [](const ir::Subscript& s) { return s.is_letter(); }); };
+    found.x = all[k];
+    if (!plain(all[(k + 1) % 3]) || !plain(all[(k + 2) % 3]) || plain(found.x)) continue;
+    for (const std::size_t other : {1, 2}) {
+      found.w = all[(k + other) % 3];
+      found.y = all[(k + 3 - other) % 3];
+      int sums = 0, singles = 0;
+      bool fits = true;
+      for (const ir::Subscript& s : at(found.x)) {
+        if (found.g && s.is(found.g)) continue;
+        if (s.is_letter()) {
+          const bool in_w = has(found.w, s.letter()), in_y = has(found.y, s.letter());
+          // y may be called w, n be called c, and the other way round; a batch comes before channels.
+          fits = fits && in_w != in_y && in_y == (singles == 0) && ++singles <= 2;
+          (in_w ? found.c : found.n) = s.letter();
+        } else {
+          fits = fits && s.terms.size() == 2 && s.constant == 0 && sums < 2;
+          for (std::size_t t = 0; fits && t < 2; ++t) {
+            const bool in_w = has(found.w, s.terms[t].letter);
+            fits = s.terms[t].factor > 0 && in_w != has(found.y, s.terms[t].letter);
+            (in_w ? found.window : found.place)[sums] = s.terms[t].letter;
+            (in_w ? found.dilation : found.stride)[sums] = s.terms[t].factor;
+          }
+          ++sums;
+        }
+      }
+      if (!fits || sums != 2 || !found.c || !found.n || !found.place[0] || !found.place[1] || !found.window[0] || !found.window[1])
+        continue;
+      for (const ir::Subscript& s : at(found.w))
+        if (!s.is(found.g) && has(found.y, s.letter())) found.o = s.letter();
+      const std::string of_w{found.o, found.c, found.window[0], found.window[1]}, of_y{found.n, found.o, found.place[0], found.place[1]};
+      const auto has_all = [&](std::size_t m, const std::string& letters) {
+        return std::ranges::all_of(letters, [&](char l) { return l != 0 && has(m, l); });
+      };
+      std::string letters = of_w + of_y;  // o is in both
+      std::ranges::sort(letters);
+      const bool differ = letters.size() - std::ranges::unique(letters).size() == 7;
+      if (differ && has_all(found.w, of_w) && has_all(found.y, of_y) && in_front(found.x, found.c) && in_front(found.w, found.o) &&
+          in_front(found.y, found.o))
+        return found;
+    }
+  }
+  return {};
+}
+
 }  // namespace
+
+/// Prints what a convolution is for cuDNN. The expression that says whether cuDNN has computed it; empty where it is none.
+std::string StatementPrinter::by_library(const Op& op, const ir::Notation& n, const passes::Contraction& contraction,
+                                         const std::string& to) {
+  const auto c = convolution(n, contraction);
+  const Kind kind = op.result()->type.element();
+  if (!c || (kind != Kind::f32 && kind != Kind::f64)) return {};
+  const std::string type(ir::kind_name(kind));
+  const auto tensor = [&](std::size_t k) { return k == 0 ? op.result() : op.operands[k]; };
+  const auto data = [&](std::size_t k) { return k == 0 ? to + ".data" : atom(op.operands[k]) + ".data"; };
+  // Sizes and steps of the dimensions with these indices. Groups are part of the channels behind them.
+  const auto facts = [&](std::size_t k, char channels, const std::array<std::string, 4>& letters) {
+    const ir::Subscripts& at = k == 0 ? n.result : n.operands[k].at;
+    std::string sizes, steps, groups;
+    for (std::size_t d = 0; c->g && d < at.size(); ++d)
+      if (at[d].is(c->g)) groups = dim(tensor(k), d) + " * ";
+    for (const std::string& letter : letters)
+      for (std::size_t d = 0; d < at.size(); ++d) {
+        if (at[d].terms.size() != letter.size() || letter.find(at[d].terms[0].letter) == std::string::npos) continue;
+        std::string step = "1";
+        for (std::size_t e = d + 1; e < at.size(); ++e) step = (step == "1" ? "" : step + " * ") + dim(tensor(k), e);
+        sizes += (sizes.empty() ? "{" : ", ") + (at[d].is(channels) ? groups : "") + dim(tensor(k), d);
+        steps += (steps.empty() ? "{" : ", ") + step;
+      }
+    return std::pair(sizes + "}", steps + "}");
+  };
+  const auto one = [](char letter) { return std::string(1, letter); };
+  const auto two = [&](std::size_t d) { return std::string{c->place[d], c->window[d]}; };
+  const auto [x_sizes, x_steps] = facts(c->x, c->c, {one(c->n), one(c->c), two(0), two(1)});
+  const auto [w_sizes, w_steps] = facts(c->w, c->o, {one(c->o), one(c->c), one(c->window[0]), one(c->window[1])});
+  const auto [y_sizes, y_steps] = facts(c->y, c->o, {one(c->n), one(c->o), one(c->place[0]), one(c->place[1])});
+  const auto pair = [](const std::int64_t* p) { return "{" + std::to_string(p[0]) + ", " + std::to_string(p[1]) + "}"; };
+  const std::string routine = unit_.prelude().kernel("convolved", kind), name = names_.unique("convolution");
+  line("const lt_convolution_" + type + " " + name + " = {" + (c->y == 0 ? "0" : c->w == 0 ? "1" : "2") + ", " +
+       (adds_to_zeros(op) ? "1" : "0") + ", " + data(c->x) + ", " + data(c->w) + ", " + data(c->y) + ", " + x_sizes + ", " + w_sizes +
+       ", " + y_sizes + ", " + x_steps + ", " + w_steps + ", " + y_steps + ", " + pair(c->stride) + ", " + pair(c->dilation) + "};");
+  return routine + "(" + ws() + ", &" + name + ")";
+}
 
 /// A sum over a window of each channel: what the tensors' dimensions are to the routine.
 void StatementPrinter::windows(const Op& op, const ir::Notation& n, const passes::ChannelWindow& w) {
@@ -111,6 +224,8 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
       if (at[d].constant != 0) terms.push_back(times(at[d].constant, operand, d + 1));
     return sum(terms);
   };
+  const std::string library = place_ == Place::host ? by_library(op, n, *c, to) : std::string();
+  if (!library.empty()) open("if (!" + library + ") {");
   // Where a place of the result is a sum of indices, as of a convolution's data gradient, several iterations add to one
   // element. The threads of a GPU would do so at once: there the host goes through all indices of the place but one.
   std::string in_turn;
@@ -159,6 +274,7 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
   if (!shares_out()) {
     line(routine + "(" + ws() + ", &" + name + ");");
     for (std::size_t i = 0; i < turns.size(); ++i) close();
+    if (!library.empty()) close();
     return;
   }
   // Where the first index of a group is a place of the result's, its parts are not adjacent.

@@ -384,7 +384,9 @@ std::string hosted_entry(const ir::Module& module, const std::string& entry) {
       list += "(" + target.element(module.entry->result_types[i].kind()) + "*)out[" + std::to_string(i) + "], ";
     const bool message = Printer(module, {}).print().host.find(name + "_message(") != std::string::npos;
     return head + "  const int status = " + name + "_map(" + list + "1);\n  if (status != 0) lantern_gpu_fail(" +
-           (message ? "status >= 20000 ? " + name + "_message() : " : "") + "cudaGetErrorString(status));\n}\n";
+           (message ? "status >= 20000 ? " + name + "_message() : " : "") + "cudaGetErrorString(status));\n}\n\nextern \"C\" void " +
+           device_entry_name + "(struct lt_caller* caller, const void* const* in, void* const* out, void*, cudaStream_t) {\n  " + entry +
+           "(caller, in, out); /* numbers are the host's: no stream has anything of them */\n}\n";
   }
   return head + "  lt_workspace* ws = lt_own_workspace();\n  lt_use_stream(ws, 0);\n  " + name + "_entry(ws, in, out);\n  " + name +
          "_to_host(ws, out);\n}\n\nextern \"C\" void " + device_entry_name +

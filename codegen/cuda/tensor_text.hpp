@@ -69,6 +69,17 @@ typedef struct lt_target {
 
 #define LT_STAGING 65536
 
+/* How cuDNN computes one kind of convolution: its descriptors, and what tells it from others. */
+#define LT_DNN_DESCRIPTORS 128
+#define LT_DNN_KEY 32
+typedef struct lt_dnn_plan {
+  struct lt_dnn_plan* next;
+  void* way; /* its execution plan; null: it has none that may be used */
+  int count;
+  void* descriptors[LT_DNN_DESCRIPTORS];
+  int64_t key[LT_DNN_KEY];
+} lt_dnn_plan;
+
 /* The GPU for one thread of the host. */
 typedef struct lt_device {
   lt_device_chunk *first, *chunk;
@@ -86,6 +97,8 @@ typedef struct lt_device {
   cudaError_t pending;
   void* blas;
   int no_blas;
+  void* dnn;
+  int no_dnn;
   int (*skip)(void); /* whether a graph holds what is about to be queued; null: there are no graphs */
   unsigned long long launches, waits, allocations;
 } lt_device;

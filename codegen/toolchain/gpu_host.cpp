@@ -18,11 +18,13 @@ constexpr const char* headers = R"cpp(
 typedef __SIZE_TYPE__ size_t;
 typedef __INT64_TYPE__ int64_t;
 typedef __INT32_TYPE__ int32_t;
+typedef __UINTPTR_TYPE__ uintptr_t;
 typedef struct lantern_file FILE;
 #define stderr ((FILE*)0)
 #define RTLD_NOW 2
 extern "C" {
 void* malloc(size_t); void* calloc(size_t, size_t); void* realloc(void*, size_t); void free(void*);
+int memcmp(const void*, const void*, size_t); char* getenv(const char*);
 void* memcpy(void*, const void*, size_t); void* memset(void*, int, size_t); void* memmove(void*, const void*, size_t);
 [[noreturn]] void abort(void);
 int printf(const char*, ...);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
+#include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -63,9 +64,12 @@ std::string host_function_stubs(std::span<const HostSymbol> symbols, Language la
 
 class SharedLibrary final : public LoadedCode {
  public:
-  SharedLibrary(TemporaryDirectory directory, const std::string& path)
+  SharedLibrary(std::optional<TemporaryDirectory> directory, const std::string& path, std::span<const HostSymbol> symbols)
       : directory_(std::move(directory)), handle_(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) throw InternalError(std::string("cannot load generated code: ") + ::dlerror());
+    if (symbols.empty()) return;
+    void** table = static_cast<void**>(symbol(host_table_name));
+    for (std::size_t i = 0; i < symbols.size(); ++i) table[i] = symbols[i].address;
   }
   ~SharedLibrary() override { ::dlclose(handle_); }
 
@@ -76,27 +80,21 @@ class SharedLibrary final : public LoadedCode {
   }
 
  private:
-  TemporaryDirectory directory_;  // kept for debuggers, which want to read the library and its source
+  std::optional<TemporaryDirectory> directory_;  // kept for debuggers, which want to read the library and its source
   void* handle_;
 };
 
-}  // namespace
-
-std::unique_ptr<LoadedCode> compile_with_system_compiler(const std::string& source, Language language,
-                                                         const ClangOptions& options,
-                                                         std::span<const HostSymbol> symbols,
-                                                         const std::vector<std::string>& arguments) {
+void build(const TemporaryDirectory& directory, const std::string& library_path, const std::string& source, Language language,
+           const ClangOptions& options, std::span<const HostSymbol> symbols, const std::vector<std::string>& arguments) {
   std::vector<std::string> command = system_compiler_command();
   const auto add = [&](std::initializer_list<std::string> more) {
     command.insert(command.end(), more.begin(), more.end());
   };
 
-  TemporaryDirectory directory;
   // Only the name proper: the text belongs into the private directory whatever file_name says.
   std::filesystem::path source_name = std::filesystem::path(options.file_name).filename();
   if (source_name.empty()) source_name = "generated.c";
   const std::string source_path = directory.path() / source_name;
-  const std::string library_path = directory.path() / "generated.so";
   write_file(source_path, source + host_function_stubs(symbols, language));
 
   add({"-shared", "-fPIC", "-w", "-fwrapv", "-O" + std::to_string(options.opt_level), "-fno-math-errno",
@@ -118,12 +116,30 @@ std::unique_ptr<LoadedCode> compile_with_system_compiler(const std::string& sour
     throw InternalError("the system compiler does not accept the generated code:\n" + result.err +
                         result.out);
   }
-  auto library = std::make_unique<SharedLibrary>(std::move(directory), library_path);
-  if (!symbols.empty()) {
-    void** table = static_cast<void**>(library->symbol(host_table_name));
-    for (std::size_t i = 0; i < symbols.size(); ++i) table[i] = symbols[i].address;
-  }
-  return library;
+}
+
+}  // namespace
+
+std::unique_ptr<LoadedCode> compile_with_system_compiler(const std::string& source, Language language,
+                                                         const ClangOptions& options,
+                                                         std::span<const HostSymbol> symbols,
+                                                         const std::vector<std::string>& arguments) {
+  TemporaryDirectory directory;
+  const std::string path = directory.path() / "generated.so";
+  build(directory, path, source, language, options, symbols, arguments);
+  return std::make_unique<SharedLibrary>(std::move(directory), path, symbols);
+}
+
+void build_shared_library(const std::filesystem::path& path, const std::string& source, Language language,
+                          const ClangOptions& options, std::span<const HostSymbol> symbols,
+                          const std::vector<std::string>& arguments) {
+  const UnfinishedFile file(path.string() + ".unfinished");
+  build(TemporaryDirectory(), file.path(), source, language, options, symbols, arguments);
+  std::filesystem::rename(file.path(), path);
+}
+
+std::unique_ptr<LoadedCode> load_shared_library(const std::filesystem::path& path, std::span<const HostSymbol> symbols) {
+  return std::make_unique<SharedLibrary>(std::nullopt, path, symbols);
 }
 
 }  // namespace lantern::codegen

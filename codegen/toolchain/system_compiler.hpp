@@ -1,6 +1,7 @@
 // The tool chain that needs no library: the system's C++ compiler as a child process, and dlopen.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,5 +26,12 @@ std::unique_ptr<LoadedCode> compile_with_system_compiler(const std::string& sour
                                                          const ClangOptions& options = {},
                                                          std::span<const HostSymbol> symbols = {},
                                                          const std::vector<std::string>& arguments = {});
+
+/// The same in two steps, of which the second needs no compiler: a file, and what is loaded from it with the addresses of
+/// the same functions in the same order.
+void build_shared_library(const std::filesystem::path& path, const std::string& source, Language language,
+                          const ClangOptions& options = {}, std::span<const HostSymbol> symbols = {},
+                          const std::vector<std::string>& arguments = {});
+std::unique_ptr<LoadedCode> load_shared_library(const std::filesystem::path& path, std::span<const HostSymbol> symbols = {});
 
 }  // namespace lantern::codegen

@@ -35,6 +35,10 @@ struct LeavingOnGpu {
   using apply = typename Of<R>::type;
 };
 
+/// What a leaf of a program is on the host.
+template <class T>
+using host_leaf = typename Host<Rep<T>>::out;
+
 /// Raises: the memory of an argument is not what the call needs.
 inline void check_place(const void* data, std::int64_t size, std::size_t argument) {
   if (size > 0 && data == nullptr)
@@ -206,3 +210,53 @@ class OnGpu<Self, R, std::tuple<P...>> {
 
 }  // namespace detail
 }  // namespace lantern::core
+
+namespace lantern::cuda {
+
+/// A product of Reps on the GPU, such as a model or an optimiser's state: tensors are DeviceTensors, numbers stay numbers. A
+/// struct is the tuple of its members, unless its template has an instance with these.
+template <class P>
+using OnDevice = core::detail::mapped_t<P, core::detail::LeavingOnGpu>;
+
+/// Copies of all tensors of a struct or tuple on the GPU: to_device<Model>(model), of the type that the program has for it.
+/// Errors: no GPU, no memory.
+template <class P, class H>
+  requires(core::detail::StructType<P> || core::detail::TupleType<P>)
+OnDevice<P> to_device(const H& host, const Stream& stream = Stream::standard()) {
+  std::vector<const void*> leaves;
+  core::detail::for_each_leaf<P>(host, [&]<class T, class L>(std::type_identity<T>, const L& leaf) {
+    static_assert(std::same_as<L, core::detail::host_leaf<T>>, "to_device: expected the host's values of the program's type");
+    leaves.push_back(&leaf);
+  });
+  OnDevice<P> there{};
+  std::size_t i = 0;
+  core::detail::for_each_leaf<P>(there, [&]<class T, class L>(std::type_identity<T>, L& to) {
+    const auto& from = *static_cast<const core::detail::host_leaf<T>*>(leaves[i++]);
+    if constexpr (core::ScalarElement<T>) to = from;
+    else to = to_device(from, stream);
+  });
+  return there;
+}
+
+/// The copy back: to_host<Model>(there, stream), once the stream has done what it was given.
+template <class P, class D>
+  requires(core::detail::StructType<P> || core::detail::TupleType<P>)
+core::detail::host_out<P> to_host(const D& there, const Stream& stream = Stream::standard()) {
+  std::vector<const void*> leaves;
+  core::detail::for_each_leaf<P>(there, [&](auto, const auto& leaf) { leaves.push_back(&leaf); });
+  core::detail::host_out<P> host{};
+  std::size_t i = 0;
+  core::detail::for_each_leaf<P>(host, [&]<class T, class L>(std::type_identity<T>, L& to) {
+    if constexpr (core::ScalarElement<T>) {
+      to = *static_cast<const T*>(leaves[i++]);
+    } else {
+      using E = typename core::detail::Traits<T>::element;
+      TensorValue<E> from = to_host(*static_cast<const DeviceTensor<E>*>(leaves[i++]), stream);
+      if constexpr (requires { to.shape; }) to = std::move(from);
+      else to = std::move(from.data);
+    }
+  });
+  return host;
+}
+
+}  // namespace lantern::cuda

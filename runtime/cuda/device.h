@@ -33,6 +33,26 @@ typedef struct lt_blas_handle {
   void* room; /* memory of the GPU */
 } lt_blas_handle;
 
+/* How cuDNN computes one kind of convolution: its descriptors, and what tells it from others. */
+#define LT_DNN_DESCRIPTORS 128
+#define LT_DNN_KEY 32
+typedef struct lt_dnn_plan {
+  struct lt_dnn_plan* next;
+  void* way; /* its execution plan; null: it has none that may be used */
+  int count;
+  void* descriptors[LT_DNN_DESCRIPTORS];
+  int64_t key[LT_DNN_KEY];
+} lt_dnn_plan;
+
+/* What cuDNN is called by begins so. */
+typedef struct lt_dnn_handle {
+  void* handle;
+  int (*destroy)(void* handle);
+  void* room;
+  lt_dnn_plan* plans;
+  int (*drop)(void* descriptor);
+} lt_dnn_handle;
+
 /* The GPU for one thread of the host. */
 typedef struct lt_device {
   lt_device_chunk *first, *chunk;
@@ -50,6 +70,8 @@ typedef struct lt_device {
   int pending; /* an error of CUDA that was there before the call */
   void* blas;  /* cuBLAS, where it was found */
   int no_blas;
+  void* dnn; /* cuDNN */
+  int no_dnn;
   int (*skip)(void); /* whether a graph holds what is about to be queued; null: there are no graphs */
   unsigned long long launches, waits; /* of the last call: kernels and products; how often the host waited */
   unsigned long long allocations;     /* of memory of the GPU, since the thread began */

@@ -189,6 +189,17 @@ class Local {
       d.free(address(blas->room));
       std::free(blas);
     }
+    if (lt_dnn_handle* dnn = static_cast<lt_dnn_handle*>(device.dnn)) {
+      for (lt_dnn_plan* plan = dnn->plans; plan != nullptr;) {
+        for (int i = plan->count; i-- > 0;) dnn->drop(plan->descriptors[i]);
+        lt_dnn_plan* next = plan->next;
+        std::free(plan);
+        plan = next;
+      }
+      dnn->destroy(dnn->handle);
+      d.free(address(dnn->room));
+      std::free(dnn);
+    }
     if (device.control) d.free(address(device.control));
     if (device.staging) d.free_host(device.staging);
   }

@@ -84,6 +84,8 @@ TEST_CASE("a function of numbers runs as a map of one element", "[cuda]") {
     return WHILE(x, [](Rep<double> t) { return t > 1.0; }, [=](Rep<double> t) { return t * 0.5 * cos(x); });
   }));
   CHECK(gpu(5.0) == Approx(cpu(5.0)).epsilon(1e-13));
+  const cuda::Stream s;
+  for (int i = 0; i < 3; ++i) CHECK(gpu.on(s)(5.0) == Approx(cpu(5.0)).epsilon(1e-13));
 }
 
 TEST_CASE("a training step keeps its tensors on the GPU", "[cuda]") {
@@ -119,6 +121,56 @@ TEST_CASE("a training step keeps its tensors on the GPU", "[cuda]") {
   // Arguments of the host are copied.
   const auto mixed = gpu.on(stream)(w1, b1, w2, d4, x, dy, 0.1f);
   same(cuda::to_host(std::get<1>(mixed), stream), std::get<1>(expected), 1e-5);
+}
+
+/// A model, whose members may be anything.
+template <class S>
+struct Net {
+  nn::Linear<S> first, second;
+};
+using Model = Net<Rep<float>>;
+using State = nn::AdamState<Model>;
+/// Of no template.
+struct Plain {
+  Matrix w;
+  Rep<float> rate;
+};
+
+TEST_CASE("a model and the state of an optimiser stay on the GPU", "[cuda]") {
+  const auto f = [](Model m, State s, Matrix x, Labels y, Rep<float> rate) {
+    const auto [l, g] = value_and_grad([&](Model w) { return nn::cross_entropy(w.second(relu(w.first(x))), y); })(m);
+    const auto [m2, s2] = nn::adam(m, g, s, {.learning_rate = rate});
+    return std::tuple(l, m2, s2);
+  };
+  nn::Generator random(7);
+  Net<float> m{nn::Linear<float>::init(6, 9, random), nn::Linear<float>::init(9, 4, random)};
+  auto s = nn::adam_state(m);
+  const auto x = numbers({11, 6});
+  const auto y = labels(11, 4);
+  const auto gpu = compile(f, {.target = Target::cuda});
+  auto on_cpu = nn::in_place(compile(f, {.target = Target::c}));
+  const cuda::Stream stream;
+  auto there = cuda::to_device<Model>(m, stream);
+  auto state = cuda::to_device<State>(s, stream);
+  float l = 0, expected = 0;
+  for (int i = 0; i < 3; ++i) {
+    gpu.on(stream).into(l, there, state, there, state, x, y, 0.1f);  // in place
+    expected = on_cpu(m, s, x, y, 0.1f);
+    CHECK(l == Approx(expected).epsilon(1e-5));
+  }
+  const Net<float> back = cuda::to_host<Model>(there, stream);
+  same(back.first.weight, m.first.weight, 1e-4);
+  same(back.second.bias, m.second.bias, 1e-4);
+  const nn::AdamState<Net<float>> back_state = cuda::to_host<State>(state, stream);
+  CHECK(back_state.steps == s.steps);
+  same(back_state.square.first.weight, s.square.first.weight, 1e-4);
+  // A struct of no template is the tuple of its members.
+  const auto scaled = compile([](Plain p) { return Plain{p.w * p.rate, p.rate + 1.0f}; }, {.target = Target::cuda});
+  const auto plain = cuda::to_device<Plain>(std::tuple(x, 3.0f), stream);
+  const auto twice = scaled.on(stream)(scaled.on(stream)(plain));
+  CHECK(std::get<1>(twice) == 5.0f);
+  const auto host = cuda::to_host<Plain>(twice, stream);
+  CHECK(std::get<0>(host).data[3] == Approx(x.data[3] * 12));
 }
 
 TEST_CASE("factors of products are rounded where that is asked for", "[cuda]") {

@@ -35,6 +35,7 @@ using Row64 = Rep<Tensor<double, dyn>>;
 using Matrix64 = Rep<Tensor<double, dyn, dyn>>;
 using Labels = Rep<Tensor<std::int64_t, dyn>>;
 using Images = Rep<Tensor<float, dyn, dyn, dyn, dyn>>;
+using Images64 = Rep<Tensor<double, dyn, dyn, dyn, dyn>>;
 using Batch = Rep<Tensor<float, dyn, dyn, dyn>>;
 
 namespace {
@@ -151,6 +152,7 @@ struct Program {
   double flops = 0;
   int repeats = 20;
   bool compare = true;  ///< large ones are timed only
+  std::string products = "f32";
 };
 
 double bandwidth = 0;  // GB/s of a copy, read and written
@@ -200,7 +202,7 @@ unsigned long long number(std::uint64_t n) { return n; }
 template <class F, class... A>
 void measure(const char* name, F f, Program p, const A&... args) {
   const auto start = std::chrono::steady_clock::now();
-  const auto gpu = compile(f, {.target = Target::cuda, .name = name});
+  const auto gpu = compile(f, {.target = Target::cuda, .products = p.products, .name = name});
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   double apart = 0;
   bool same = true;
@@ -290,6 +292,14 @@ void errors() {
   }
   const auto good = taken(tensor_of<float>({20, 5}), indices_of(5000, 20));
   report(good.shape[0] == size(5000), "and goes on", "");
+  const auto rooted = compile([](Row x) { return sqrt(x) + 1.0f; }, {.target = Target::cuda, .check = Check::nan});
+  std::string message = "nothing";
+  try {
+    rooted(tensor_of<float>({5000}, 1, -0.99));
+  } catch (const Error& e) {
+    message = e.what();
+  }
+  report(message.find("sqrt") != std::string::npos, "the first NaN", message);
 }
 
 Rep<float> mlp_loss(Matrix w1, Row b1, Matrix w2, Row b2, Matrix x, Labels y) {
@@ -380,6 +390,8 @@ void programs() {
         numbers<float>({10, 512}, 0.05), numbers<float>({10}, 0.1), numbers<float>({1024, 784}), places(1024, 10), 0.1f);
   check("product", [](Matrix a, Matrix b) { return matmul(a, b); }, {.tolerance = 1e-4, .flops = 2.0 * 2048 * 2048 * 2048},
         numbers<float>({2048, 2048}), numbers<float>({2048, 2048}));
+  check("product_tf32", [](Matrix a, Matrix b) { return matmul(a, b); },
+        {.tolerance = 2e-3, .flops = 2.0 * 4096 * 4096 * 4096, .products = "tf32"}, numbers<float>({4096, 4096}), numbers<float>({4096, 4096}));
   check("product_f64", [](Matrix64 a, Matrix64 b) { return matmul(a, transpose(b)); },
         {.tolerance = 1e-12, .flops = 2.0 * 1024 * 1024 * 1024}, numbers<double>({1024, 1024}), numbers<double>({1024, 1024}));
   check("product_batch", [](Batch a, Batch b) { return einsum<"bij,bjk->bik">(a, b); }, {.flops = 2.0 * 64 * 256 * 256 * 256},
@@ -388,6 +400,19 @@ void programs() {
         numbers<float>({4096}));
   check("convolution", grad<0, 1>([](Images x, Images w) { return sum(relu(conv(x, w, {.stride = 1, .padding = 1}))); }),
         {.tolerance = 1e-3}, numbers<float>({16, 32, 28, 28}), numbers<float>({32, 32, 3, 3}, 0.1));
+  check("convolution_steps", grad<0, 1>([](Images x, Images w) {
+          const Images y = conv(x, w, {.stride = 2, .padding = 1});
+          return sum(y * y);
+        }),
+        {.tolerance = 1e-4}, numbers<float>({8, 16, 30, 28}), numbers<float>({24, 16, 3, 3}, 0.1));
+  check("convolution_f64", grad<0, 1>([](Images64 x, Images64 w) {
+          const Images64 y = conv(x, w, {.dilation = 2});
+          return sum(y * y);
+        }),
+        {.tolerance = 1e-11}, numbers<double>({4, 6, 20, 20}), numbers<double>({5, 6, 3, 3}, 0.1));
+  check("convolution_tf32", [](Images x, Images w) { return conv(x, w, {.padding = 1}); },
+        {.tolerance = 2e-3, .flops = 2.0 * 64 * 128 * 128 * 9 * 28 * 28, .compare = small, .products = "tf32"},
+        numbers<float>({64, 128, 28, 28}), numbers<float>({128, 128, 3, 3}, 0.1));
   check("pooling", grad([](Images x) {
           const auto y = max_pool(x, 2);
           return sum(y * y);

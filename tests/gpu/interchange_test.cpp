@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <thread>
 
 #include "lantern/cuda.hpp"
 #include "lantern/lantern.hpp"
@@ -140,4 +141,76 @@ TEST_CASE("products of matrices are cuBLAS's", "[cuda]") {
   using Batch = Rep<Tensor<float, dyn, dyn, dyn>>;
   agree([](Batch a, Batch b) { return einsum<"bij,bjk->bik">(a, b); }, 1e-5, 1, numbers<float>({4, 5, 6}), numbers<float>({4, 6, 7}));
   agree([](Batch a, Batch b) { return einsum<"bij,bkj->bik">(a, b); }, 1e-5, 1, numbers<float>({4, 5, 6}), numbers<float>({4, 7, 6}));
+}
+
+TEST_CASE("convolutions are cuDNN's", "[cuda]") {
+  using Images = Rep<Tensor<float, dyn, dyn, dyn, dyn>>;
+  using Images64 = Rep<Tensor<double, dyn, dyn, dyn, dyn>>;
+  const auto convolutions = stand_in<int()>("libcudnn.so.9", "stand_in_convolutions");
+  const auto exact = stand_in<int()>("libcudnn.so.9", "stand_in_exact_convolutions");
+  const auto same = [](const auto& there, const auto& here, double tolerance) {
+    REQUIRE(there.shape == here.shape);
+    for (std::size_t i = 0; i < here.data.size(); ++i)
+      CHECK(static_cast<double>(there.data[i]) == Approx(static_cast<double>(here.data[i])).epsilon(tolerance).margin(tolerance));
+  };
+  // Of each: forward, and both derivatives of a sum of squares, then again and again as a graph.
+  const auto agree = [&]<class T>(auto f, double tolerance, std::type_identity<T>) {
+    using I = std::conditional_t<std::is_same_v<T, float>, Images, Images64>;
+    const auto g = [f](I a, I b) {
+      const auto [dx, dw] = grad<0, 1>([f](I c, I d) {
+        const I y = f(c, d);
+        return sum(y * y);
+      })(a, b);
+      return std::tuple(I(f(a, b)), dx, dw);
+    };
+    return [=, &same, gpu = compile(g, {.target = Target::cuda}), cpu = compile(g, {.target = Target::c})](
+               int calls, std::vector<std::int64_t> shape, std::vector<std::int64_t> window) {
+      const auto x = numbers<T>(shape), w = numbers<T>(window);
+      const int before = convolutions(), before_exact = exact();
+      const auto [y, dx, dw] = gpu(x, w);
+      CHECK(convolutions() == before + calls);
+      CHECK(exact() == before_exact + calls);  // the first way rounds factors
+      const auto [y2, dx2, dw2] = cpu(x, w);
+      same(y, y2, tolerance);
+      same(dx, dx2, tolerance);
+      same(dw, dw2, tolerance);
+      const cuda::Stream s;
+      const auto there_x = cuda::to_device(x), there_w = cuda::to_device(w);
+      for (int i = 0; i < 3; ++i) {
+        const auto [y3, dx3, dw3] = gpu.on(s)(there_x, there_w);
+        CHECK(cuda::last_call().graphs == (i > 0 ? 1 : 0));
+        same(cuda::to_host(dx3, s), dx2, tolerance);
+        same(cuda::to_host(dw3, s), dw2, tolerance);
+        CHECK(cuda::to_host(y3, s).shape == y2.shape);
+      }
+    };
+  };
+  const auto padded = agree([](auto a, auto b) { return conv(a, b, {.stride = 2, .padding = 1}); }, 1e-5, std::type_identity<float>());
+  padded(3, {2, 3, 8, 7}, {4, 3, 3, 3});
+  padded(3, {1, 1, 3, 4}, {2, 1, 1, 2});
+  const auto wide = agree([](auto a, auto b) { return conv(a, b, {.stride = 3, .dilation = 2, .groups = 2}); }, 1e-12,
+                          std::type_identity<double>());
+  wide(3, {2, 4, 11, 12}, {6, 2, 3, 3});
+  wide(3, {1, 2, 8, 5}, {2, 1, 3, 2});
+  // Nothing to compute, and nothing that cuDNN computes: as without it.
+  padded(0, {0, 3, 4, 4}, {5, 3, 2, 2});
+  const auto without_ways = stand_in<void(int)>("libcudnn.so.9", "stand_in_without_ways");
+  without_ways(1);
+  padded(0, {2, 3, 9, 6}, {4, 3, 3, 2});
+  without_ways(0);
+  const auto failing = stand_in<void(int)>("libcudnn.so.9", "stand_in_failing");
+  failing(1);
+  padded(0, {2, 3, 6, 9}, {4, 3, 3, 3});
+  failing(0);
+  // Where that is allowed factors are rounded, and a thread gives back what it had.
+  const auto descriptors = stand_in<int()>("libcudnn.so.9", "stand_in_descriptors");
+  const int kept = descriptors(), before_exact = exact(), before = convolutions();
+  std::thread([&] {
+    compile([](Images a, Images b) { return conv(a, b); }, {.target = Target::cuda, .products = "tf32"})(
+        numbers<float>({1, 3, 5, 5}), numbers<float>({2, 3, 3, 3}));
+    CHECK(descriptors() > kept);
+  }).join();
+  CHECK(descriptors() == kept);
+  CHECK(convolutions() == before + 1);
+  CHECK(exact() == before_exact);
 }

@@ -33,7 +33,7 @@ part() {
   echo "== $name: $status, at $SECONDS s" | tee -a "$results/summary.log"
 }
 
-# ---- libraries: the program's own, the driver, NVRTC and cuBLAS of a toolkit or of Python's packages. Others keep theirs.
+# ---- libraries: the program's own, the driver, NVRTC, cuBLAS and cuDNN of a toolkit or of Python's packages. Others keep theirs.
 for library in lib/*.xz lib/standard/*.xz; do
   [[ -f $library && ! -f ${library%.xz} ]] || continue
   { xz -dk "$library" || python3 -c 'import lzma, sys; open(sys.argv[1][:-3], "wb").write(lzma.open(sys.argv[1]).read())' "$library"; } &
@@ -63,6 +63,7 @@ nvrtc=$(folder_of libnvrtc.so.)
 add "$nvrtc"
 add "$(folder_of libcublas.so.)"
 add "$(folder_of libcublasLt.so.)"
+add "$(folder_of libcudnn.so.)"
 folders=$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$PWD/cache}
 with() { env LD_LIBRARY_PATH="$folders" "$@"; }
@@ -93,13 +94,23 @@ if command -v nvcc >/dev/null; then
   # shellcheck disable=SC2016
   part source 40 bash -c 'nvcc -O2 -std=c++17 -arch=native -o from_source main.cu saxpy_gradient.cu -ldl && ./from_source'
 fi
-if python3 -c 'import torch' 2>/dev/null; then part torch 80 python3 -u torch_times.py; fi
+if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+  [[ ! -f libsaxpy.so ]] || part saxpy_torch 30 python3 -u saxpy_torch.py ./libsaxpy.so
+  part torch 80 python3 -u torch_times.py
+fi
+if python3 -c 'import jax; assert jax.default_backend() == "gpu"' 2>/dev/null; then
+  # shellcheck disable=SC2016
+  ! command -v nvcc >/dev/null || part saxpy_jax 60 bash -c 'nvcc -O2 -std=c++17 -arch=native --shared -Xcompiler -fPIC -o libsaxpy_jax.so \
+    -I "$(python3 -c "import jax; print(jax.ffi.include_dir())")" saxpy_jax.cu -ldl && python3 -u saxpy_jax.py ./libsaxpy_jax.so'
+  part jax 60 python3 -u jax_times.py
+fi
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck synccheck; do
     part "$tool" 50 env LD_LIBRARY_PATH="$folders" compute-sanitizer --target-processes all --tool "$tool" --error-exitcode 9 \
       ./gpu_check --small --seconds 45 --each 45 small
   done
 fi
+part no_dnn 20 env LD_LIBRARY_PATH="$folders" LANTERN_CUDNN=0 ./gpu_check --seconds 18 --each 15 --results "$results/no_dnn.txt" convolution
 part no_graphs 40 env LD_LIBRARY_PATH="$folders" LANTERN_CUDA_GRAPHS=0 ./gpu_check --small --seconds 35 --each 15 \
   --results "$results/no_graphs.txt"
 

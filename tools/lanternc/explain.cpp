@@ -196,7 +196,7 @@ class Explanation {
         if (kernel->reduces()) text += "; total: blocks add up what they have, the last one what all have";
         if (kernel->sums_into_tensors()) text += "; columns: each block adds to a tensor of its own, a second kernel adds these up";
       } else if (op->is(Opcode::add_einsum_) || op->is(Opcode::add_matmul_) || op->is(Opcode::gemm_)) {
-        text = "product: cuBLAS where it is a product of matrices, else a kernel with tiles";
+        text = "product: cuBLAS where it is a product of matrices, cuDNN for a convolution of pictures, else a kernel with tiles";
       } else if (op->is(Opcode::argmax_)) {
         text = "total: one block finds the place";
       } else if (chosen.on_host(op) && op->is(Opcode::external_)) {
