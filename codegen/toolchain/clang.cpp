@@ -10,6 +10,7 @@
 #include <clang/Frontend/CompilerInvocation.h>
 #include <clang/Frontend/TextDiagnosticPrinter.h>
 #include <dlfcn.h>
+#include <link.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/ExecutionEngine/JITEventListener.h>
 #include <llvm/ExecutionEngine/Orc/Core.h>
@@ -38,6 +39,8 @@
 #include <llvm/Transforms/Utils/Mem2Reg.h>
 #include <llvm/Transforms/Vectorize/SLPVectorizer.h>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -542,6 +545,31 @@ bool is_processor(const std::string& name) {
   target_options->Triple = host_processor().triple;
   const llvm::IntrusiveRefCntPtr<clang::TargetInfo> target(clang::TargetInfo::CreateTargetInfo(diagnostics, target_options));
   return target && target->isValidCPUName(name);
+}
+
+void release_clang() {
+  const auto release = [](dl_phdr_info* library, std::size_t, void*) {
+    const auto begin = [&](int i) { return library->dlpi_addr + library->dlpi_phdr[i].p_vaddr; };
+    const auto inside = [&](auto* function) {
+      for (int i = 0; i < library->dlpi_phnum; ++i)
+        if (library->dlpi_phdr[i].p_type == PT_LOAD &&
+            reinterpret_cast<std::uintptr_t>(function) - begin(i) < library->dlpi_phdr[i].p_memsz)
+          return true;
+      return false;
+    };
+    if (!inside(&llvm::sys::getHostCPUFeatures) && !inside(&clang::getClangFullVersion)) return 0;
+    const std::uintptr_t page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    for (int i = 0; i < library->dlpi_phnum; ++i) {
+      const auto& segment = library->dlpi_phdr[i];
+      // Pages that may be written hold what the file does not.
+      if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+      const std::uintptr_t from = (begin(i) + page - 1) / page * page, to = (begin(i) + segment.p_filesz) / page * page;
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): where the loader has put the segment
+      if (from < to) static_cast<void>(madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED));
+    }
+    return 0;
+  };
+  dl_iterate_phdr(release, nullptr);
 }
 
 std::string clang_version() { return CLANG_VERSION_STRING; }

@@ -69,6 +69,9 @@ Arithmetic arithmetic_of(const std::string& target_cpu = {});
 /// Whether Clang generates code for a processor of this name, on this machine.
 bool is_processor(const std::string& name);
 
+/// Gives the memory that holds the code of Clang and LLVM back to the system, which reads it again where it runs.
+void release_clang();
+
 /// The version of the Clang library in use, for instance "19.1.7".
 std::string clang_version();
 

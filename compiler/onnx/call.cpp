@@ -99,6 +99,13 @@ Datums Call::elements(std::size_t i, const char* what) const {
   return all;
 }
 
+Datum Call::single(std::size_t i, const char* what) const {
+  const Term& t = term(i);
+  if (t.elements || t.given || value_of(t))
+    if (const Datums all = elements(i, what); all.size() == 1) return cast(all[0], ir::Kind::i64);
+  return cast(reshape(datum(t), {}), ir::Kind::i64);
+}
+
 // ---- shapes
 
 std::int64_t Call::known_size(const Datum& t, int d) const {

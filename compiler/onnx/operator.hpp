@@ -127,6 +127,8 @@ class Call {
   Value value(const Term& t, const char* what) const;
   /// Elements one by one, some of which may be known only at run time.
   Datums elements(std::size_t i, const char* what) const;
+  /// The integer in a tensor of one element, a literal where it is known while staging: sizes come of it.
+  Datum single(std::size_t i, const char* what) const;
 
   // ---- shapes
   int rank(std::size_t i = 0) const { return term(i).rank(); }

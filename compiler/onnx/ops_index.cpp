@@ -166,7 +166,7 @@ Terms scatter_nd(const Call& c) {
 Terms one_hot(const Call& c) {
   c.require_operands(3, 3);
   const Datum at = c.cast(c[0], ir::Kind::i64), values = c[2];
-  const Datum depth = c.cast(c.reshape(c[1], {}), ir::Kind::i64);
+  const Datum depth = c.single(1, "depth");
   const int rank = c.rank();
   const auto axis = static_cast<std::size_t>(c.axis(c.attribute("axis", std::int64_t{-1}), rank + 1));
   Indices sizes = c.sizes(at);
@@ -186,7 +186,7 @@ Terms top_k(const Call& c) {
   const Datum x = c[0];
   const int axis = c.axis(c.attribute("axis", std::int64_t{-1}), c.rank());
   const bool largest = c.attribute("largest", std::int64_t{1}) != 0;
-  const Datum k = c.opset < 10 ? c.integer(c.attribute("k")) : c.reshape(c.cast(c[1], ir::Kind::i64), {});
+  const Datum k = c.opset < 10 ? c.integer(c.attribute("k")) : c.single(1, "k");
   const Datum order = core::detail::argsort(x, axis, largest, c.b.loc);
   std::vector<core::Part> parts(static_cast<std::size_t>(c.rank()), core::Part(core::named::all));
   parts[static_cast<std::size_t>(axis)].lo = c.integer(0);

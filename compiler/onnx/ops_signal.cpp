@@ -16,7 +16,7 @@ Terms cosine_window(const Call& c, double a0, double a1, double a2) {
   const Element e = c.element_attribute("output_datatype", Element::float32);
   if (!is_float(e))
     c.fail(std::string("attribute 'output_datatype': expected floating-point numbers, got ") + name(e));
-  const Datum size = c.reshape(c.cast(c[0], ir::Kind::i64), {});
+  const Datum size = c.single(0, "size");
   const Datum n = c.attribute("periodic", std::int64_t{1}) != 0
                       ? size
                       : c.op(Opcode::imax_, c.b.sub(size, c.integer(1)), c.integer(1));
@@ -111,7 +111,7 @@ Terms dft(const Call& c) {
     c.fail("attribute 'axis': expected a dimension of the signal, got the last, which is for its parts");
   const Datum own = c.b.size(c[0], axis);
   const Datum whole = inverse && onesided ? c.b.mul(c.b.sub(own, c.integer(1)), c.integer(2)) : own;
-  const Datum length = c.has(1) ? c.reshape(c.cast(c[1], ir::Kind::i64), {}) : whole;
+  const Datum length = c.has(1) ? c.single(1, "dft_length") : whole;
   return {c.result(transformed(c, c[0], axis, length, inverse, onesided))};
 }
 

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/compiler/ad/program.hpp"
 #include "lantern/compiler/onnx/operator.hpp"
 #include "lantern/compiler/onnx/prepare.hpp"
@@ -248,8 +249,10 @@ struct Session::State {
     core::CompileOptions with_name = options;
     if (with_name.name.empty()) with_name.name = "model";
     out->code = core::driver::compile(with_name.name, types, program, with_name);
+    // What the compiler took goes back to the system before weights are packed.
+    codegen::release_clang();
 #ifdef __GLIBC__
-    malloc_trim(0);  // what the compiler took goes back to the system before weights are packed
+    malloc_trim(0);
 #endif
     return out;
   }
@@ -421,6 +424,11 @@ std::vector<Value> Session::run(const std::vector<Value>& arguments) const {
   } catch (const std::length_error&) {
     throw Error(state_->file() + ": expected tensors that fit into memory, got larger ones");
   }
+}
+
+void Session::prepare(const std::vector<Value>& arguments) const {
+  state_->require_fitting(arguments);
+  if (!state_->eager) state_->code_for(arguments, false);
 }
 
 std::map<std::string, Value> Session::run_named(const std::map<std::string, Value>& given) const {

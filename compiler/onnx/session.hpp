@@ -35,6 +35,9 @@ class Session {
     return run_named(arguments);
   }
 
+  /// Makes the code that run() needs for these arguments, and does not run it.
+  void prepare(const std::vector<Value>& arguments) const;
+
   const std::vector<ValueInfo>& arguments() const;
   const std::vector<ValueInfo>& results() const;
 

@@ -282,6 +282,24 @@ TEST_CASE("a size that is open and turns out to be 1 is repeated") {
              floats({2, 2}, {11, 22, 13, 24}));
 }
 
+TEST_CASE("sizes that constants of the graph give are known") {
+  onnx::Graph g;
+  g.inputs = {info("x", Element::float32, {2, 3})};
+  g.outputs = {result("y"), result("z")};
+  g.initialisers = {{"one", integers({1}, {1})}, {"values", floats({2}, {0, 1})}};
+  g.nodes = {node("TopK", {"x", "one"}, {"most", "at"}), node("Mul", {"x", "most"}, {"y"}),
+             node("OneHot", {"at", "one", "values"}, {"hot"}), node("Cast", {"hot"}, {"h"}, {whole("to", 1)}),
+             node("Mul", {"h", "x"}, {"z"})};
+  const onnx::Model m = model(g);
+  const Value x = floats({2, 3}, {1, 3, 2, 5, 4, -1});
+  for (const auto& session : {onnx::eager(m), onnx::compile(m)}) {
+    const std::vector<Value> r = session.run({x});
+    CHECK(r[0].tensor<float>().data == std::vector<float>{3, 9, 6, 25, 20, -5});
+    CHECK(r[1].shape() == Shape{2, 2, 3});
+    CHECK(r[1].tensor<float>().data == std::vector<float>{0, 0, 0, 0, 0, 0, 1, 3, 2, 5, 4, -1});
+  }
+}
+
 TEST_CASE("packed weights of a session follow its parameters") {
   onnx::Graph g;
   g.inputs = {info("x", Element::float32, {30, 50})};

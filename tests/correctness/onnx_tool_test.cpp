@@ -173,6 +173,50 @@ TEST_CASE("lantern-onnx says how long a run takes", "[onnx]") {
   CHECK(load_npz(folder("y.npz")).at("scores").get<float>().shape == std::vector<std::int64_t>{3, 2});
 }
 
+TEST_CASE("lantern-onnx keeps the code of a run", "[onnx]") {
+  Folder folder;
+  const char* before = std::getenv("XDG_CACHE_HOME");
+  const std::string kept = before ? before : "";
+  ::setenv("XDG_CACHE_HOME", folder("cache").c_str(), 1);
+  const auto scores = [&](const std::vector<std::string>& more) {
+    fs::remove(folder("y.npz"));
+    std::vector<std::string> words = {folder("small.onnx"), "--run", folder("x.npz"), "-o", folder("y.npz")};
+    words.insert(words.end(), more.begin(), more.end());
+    const codegen::ProcessResult r = tool(words);
+    INFO(r.err);
+    REQUIRE(r.status == 0);
+    return load_npz(folder("y.npz")).at("scores").get<float>().data;
+  };
+  const auto files = [&] {
+    return fs::exists(folder("cache/lantern/code"))
+               ? std::distance(fs::directory_iterator(folder("cache/lantern/code")), fs::directory_iterator())
+               : 0;
+  };
+  save_npz(folder("x.npz"), {{"x", TensorValue<float>({3, 2}, 0.5F)}});
+  const std::vector<float> expected = scores({"--no-cache"});
+  CHECK(files() == 0);
+  CHECK(scores({}) == expected);
+  const auto first = files();
+  CHECK(first >= 2);
+  CHECK(scores({}) == expected);
+  CHECK(files() == first);
+  // Weights are arguments of the code: others need no other code.
+  std::ranges::fill(folder.v.data, 0.0F);
+  folder.write("small.onnx", "Relu");
+  CHECK(scores({}) == std::vector<float>(6, 0.0F));
+  CHECK(files() == first);
+  // Another program does, and what cannot be kept is compiled.
+  folder.write("small.onnx", "Neg");
+  CHECK(scores({}).size() == 6);
+  CHECK(files() > first);
+  ::setenv("XDG_CACHE_HOME", "/proc/none", 1);
+  CHECK(scores({}).size() == 6);
+  if (before)
+    ::setenv("XDG_CACHE_HOME", kept.c_str(), 1);
+  else
+    ::unsetenv("XDG_CACHE_HOME");
+}
+
 TEST_CASE("lantern-onnx writes CUDA that gives what the model gives", "[onnx][cuda]") {
   const Folder folder;
   const codegen::ProcessResult r = tool({folder("small.onnx"), "--emit=cuda"});

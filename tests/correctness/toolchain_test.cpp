@@ -389,6 +389,16 @@ TEST_CASE("two threads compile at once", "[toolchain]") {
 }
 
 #ifndef __SANITIZE_ADDRESS__  // whose quarantine keeps freed memory
+TEST_CASE("Clang's own code gives its memory back, and works again", "[toolchain]") {
+  const std::string source = fifty_lines();
+  compile_with_clang(source, Language::c, optimised(1));
+  const double before = resident_megabytes();
+  release_clang();
+  CHECK(resident_megabytes() < before - 20);
+  const auto code = compile_with_clang("double f(double x) { return x + 1; }", Language::c, optimised(1));
+  CHECK(code->function<double(double)>("f")(2) == 3);
+}
+
 TEST_CASE("memory stays flat over many compilations", "[toolchain]") {
   const std::string source = fifty_lines();
   const auto growth = [](int count, const std::function<void()>& compile) {

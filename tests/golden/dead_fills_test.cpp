@@ -7,6 +7,7 @@
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"
 #include "lantern/lantern.hpp"
+#include "lantern/tensor.hpp"
 
 using namespace lantern;
 
@@ -239,4 +240,62 @@ TEST_CASE("dead_fills: an element may be read again once it is set", "[passes]")
   CHECK(unfilled(loop(row, "f64[?]", "    %18 = add_at %17, %16, %2 : f64[?]\n    %19 = get %18, %16 : f64\n")));
   CHECK(!unfilled(loop(row, "f64[?]", "    %18 = add_at %17, %16, %2 : f64[?]\n    %19 = get %18, %3 : f64\n")));
   CHECK(!unfilled(loop(row, "f64[?]", "    %18 = add_at %17, %16, %2 : f64[?]\n    %19 = get %17, %16 : f64\n")));
+}
+
+TEST_CASE("dead_fills: parts that loops write one after the other", "[passes]") {
+  // Elements 0 and 1 of each row, then from `from` on those that are left; what is read then goes to a vector.
+  const auto parts = [](const std::string& from, const std::string& read, const std::string& between = "",
+                        const std::string& last = "%B") {
+    const auto part = [](const std::string& name, const std::string& state, const std::string& bound, const std::string& at) {
+      return "%" + name + "i, %" + name + " = loop %0, " + state + " : i64, f64[?,5] while (%" + name + "h: i64, %" + name +
+             "g: f64[?,5]) {\n%" + name + "c = lt %" + name + "h, " + bound + " : bool\nyield %" + name + "c\n} do (%" + name +
+             "j: i64, %" + name + "t: f64[?,5]) {\n%" + name + "k = add %" + name + "j, " + at + " : i64\n%" + name +
+             "s = set %" + name + "t, %i" + name + ", %" + name + "k, %x : f64[?,5]\n%" + name + "n = add %" + name +
+             "j, %1 : i64\nyield %" + name + "n, %" + name + "s\n}\n";
+    };
+    return "entry @f\nfun @f(%m: i64, %x: f64, %v: f64[?]) -> f64[?,5], f64[?] {\n%0 = constant 0 : i64\n%1 = constant 1 : i64\n"
+           "%2 = constant 2 : i64\n%3 = constant 3 : i64\n%5 = constant 5 : i64\n%z = constant 0 : f64\n"
+           "%w = fill %z, %m, %5 : f64[?,5]\n"
+           "%o, %r = loop %0, %w : i64, f64[?,5] while (%e: i64, %u: f64[?,5]) {\n%d = lt %e, %m : bool\nyield %d\n"
+           "} do (%iA: i64, %t: f64[?,5]) {\n" + part("A", "%t", "%2", "%0") + "%y = add %iA, %1 : i64\nyield %y, %A\n}\n" + between +
+           "%oo, %rr, %vv = loop %0, %r, %v : i64, f64[?,5], f64[?] while (%ee: i64, %uu: f64[?,5], %ww: f64[?]) {\n"
+           "%dd = lt %ee, %m : bool\nyield %dd\n} do (%iB: i64, %tt: f64[?,5], %l: f64[?]) {\n" + part("B", "%tt", "%3", from) +
+           "%n = sub %m, %1 : i64\n%n2 = sub %n, %iB : i64\n" + read + "%q = set %l, %iB, %a : f64[?]\n"
+           "%yy = add %iB, %1 : i64\nyield %yy, " + last + ", %q\n}\nyield %rr, %vv\n}";
+  };
+  CHECK(unfilled(parts("%2", "%a = get %B, %iB, %1 : f64\n")));
+  CHECK(unfilled(parts("%2",
+                       "%a = get %B, %iB, %1 : f64\n%Ci, %C = loop %0, %B : i64, f64[?,5] while (%Ch: i64, %Cg: f64[?,5]) {\n"
+                       "%Cc = lt %Ch, %5 : bool\nyield %Cc\n} do (%Cj: i64, %Ct: f64[?,5]) {\n%Cx = get %Ct, %iB, %Cj : f64\n"
+                       "%Cm = mul %Cx, %Cx : f64\n%Cs = set %Ct, %iB, %Cj, %Cm : f64[?,5]\n%Cn = add %Cj, %1 : i64\n"
+                       "yield %Cn, %Cs\n}\n", "", "%C")));  // which change again when all are there
+  CHECK(!unfilled(parts("%1", "%a = get %B, %iB, %1 : f64\n")));   // some twice, and the last is left
+  CHECK(!unfilled(parts("%2", "%a = get %tt, %iB, %1 : f64\n")));  // before all of the row is there
+  CHECK(!unfilled(parts("%2", "%a = get %B, %n2, %1 : f64\n")));   // another row, which may be written later
+  CHECK(!unfilled(parts("%2", "%a = get %r, %iB, %1 : f64\n")));   // what the first loop has left
+  CHECK(!unfilled(parts("%2", "%a = get %B, %iB, %1 : f64\n", "%b = get %r, %0, %3 : f64\n")));
+}
+
+namespace {
+
+/// As DenseNet has it: what is joined is read by what makes the next part.
+Matrix joined(Matrix x) {
+  const Matrix a = concat<1>(x, tanh(x));
+  return concat<1>(a, a * a);
+}
+
+}  // namespace
+
+TEST_CASE("dead_fills: a concatenation along columns whose parts other loops join", "[passes]") {
+  const TensorValue<double> x{{0.5, -1, 2, 0.25, 3, -0.5}, {2, 3}};
+  for (const Target target : {Target::c, Target::cpp}) {
+    const auto r = compile(joined, {.target = target})(x);
+    REQUIRE(r.shape == std::vector<std::int64_t>{2, 12});
+    for (std::size_t i = 0; i < 2; ++i)
+      for (std::size_t j = 0; j < 12; ++j) {
+        const double e = x.data[3 * i + j % 3], y = j % 6 < 3 ? e : std::tanh(e);
+        CHECK(r.data[12 * i + j] == Approx(j < 6 ? y : y * y));
+      }
+    CHECK(compile(joined, {.target = target})(TensorValue<double>{std::vector<double>{}, {0, 3}}).data.empty());
+  }
 }

@@ -50,6 +50,8 @@ void describe(CLI::App& app, OnnxOptions& o) {
                  "operator (exact)")
       ->type_name("HOW");
   app.add_option("--repeat", o.repeat, "run it N times more, and print how long a run takes")->type_name("N");
+  app.add_flag_callback(
+      "--no-cache", [&o] { o.cache = false; }, "with --run: keep no code for the next run");
   app.add_option("-O", o.opt, "level of optimisation, 0 to 3 (default)")->type_name("LEVEL");
   app.add_option("--threads", o.threads, "let loops use up to N threads; default 1")->type_name("N");
   app.add_option("--cpu", o.cpu, "generate code for this processor, by its LLVM name")->type_name("NAME");
@@ -103,6 +105,7 @@ int run(int argc, char** argv) {
     throw Error(std::string(e.what()) + "; see lantern-onnx --help");
   }
   check(options);
+  codegen::release_clang();
   onnx::Model model = onnx::load(options.model);
   int status = 0;
   core::run_on_large_stack([&] {

@@ -1,10 +1,14 @@
 // --run: arrays in, arrays out, and how long it takes.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <utility>
 
+#include "lantern/codegen/toolchain/disk_cache.hpp"
 #include "lantern/data.hpp"
 #include "lantern/onnx.hpp"
 #include "tool.hpp"
@@ -97,6 +101,20 @@ void time_runs(const onnx::Session& session, const std::vector<onnx::Value>& arg
               *std::ranges::min_element(used));
 }
 
+/// Compiles into the cache in a child process, so that this one never has the compiler's memory. Whatever
+/// goes wrong there goes wrong here again, or does not.
+void prepare_in_child(const onnx::Session& session, const std::vector<onnx::Value>& arguments) {
+  const pid_t child = fork();
+  if (child == 0) {
+    try {
+      session.prepare(arguments);
+    } catch (...) {
+    }
+    _exit(0);
+  }
+  if (child > 0) waitpid(child, nullptr, 0);
+}
+
 }  // namespace
 
 void run_model(onnx::Model model, const OnnxOptions& options) {
@@ -108,7 +126,8 @@ void run_model(onnx::Model model, const OnnxOptions& options) {
                                         {.target = core::Target::cpp,
                                          .opt = options.opt,
                                          .strict_math = options.strict_math,
-                                         .threads = options.threads},
+                                         .threads = options.threads,
+                                         .cache = options.cache},
                                         options.half == "exact" ? onnx::Half::exact : onnx::Half::wide);
   std::vector<onnx::Value> arguments;
   for (const onnx::ValueInfo& v : session.arguments()) {
@@ -124,6 +143,7 @@ void run_model(onnx::Model model, const OnnxOptions& options) {
   for (const onnx::ValueInfo& v : with_default)
     if (const auto at = arrays.find(v.name); at != arrays.end())
       session.set_parameter(v.name, value_of(at->second, v));
+  if (options.cache && codegen::private_cache_directory("code")) prepare_in_child(session, arguments);
   const std::vector<onnx::Value> results = session.run(arguments);
   if (options.repeat > 0) time_runs(session, arguments, options.repeat);
   NamedTensors out;

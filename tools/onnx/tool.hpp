@@ -24,6 +24,7 @@ struct OnnxOptions {
   std::string half = "wide";  ///< --half
   int repeat = 0;             ///< --repeat: runs that are timed
   bool strict_math = false, with_main = false;
+  bool cache = true;  ///< --run keeps the code
   std::string cpu;
 };
 

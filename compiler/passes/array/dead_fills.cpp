@@ -16,13 +16,20 @@ namespace lantern::passes {
 
 namespace {
 
-/// The updates that a loop, with the loops in it, makes to one of its tensors in every iteration.
+/// The updates that a loop, with the loops in it, makes to one of its tensors in every iteration; and those of the loops
+/// behind it that alone get the tensor, one from the other.
 class Writes {
  public:
-  Writes(const Op* loop, std::size_t state, const Filled& filled) : uses_(loop), outermost_(loop), filled_(filled) {
+  Writes(const Op* loop, std::size_t state, const Filled& filled, const Uses& all)
+      : uses_(loop), outermost_(loop), filled_(filled) {
     for (std::size_t d = 0; d < static_cast<std::size_t>(loop->operands[state]->type.rank()); ++d)
       sizes_.push_back(size_form(loop->operands[state], d));
-    understood_ = collect(loop, state);
+    for (understood_ = collect(loop, state); understood_ && !covered_; understood_ = collect(outermost_, state)) {
+      const auto& next = all.of(outermost_->results[state]);
+      if (next.size() != 1 || !next[0].op->is(Opcode::loop_) || next[0].op->parent != loop->parent) return;
+      uses_ = Uses(outermost_ = next[0].op);
+      state = next[0].operand;
+    }
   }
 
   /// True where they leave no element as it was, and nothing else uses the tensor meanwhile.
@@ -39,11 +46,13 @@ class Writes {
     const auto iterations = normalized_range(loop);
     if (!iterations) return false;
     bounds_[iterations->index] = index_form(iterations->size);
+    if (!covered_) partial_.insert(iterations->index);
     const Op* last = nullptr;  // the update before, whose element may be read again
     for (const Value* v = body->params[state];;) {
       std::optional<ir::Use> next;
       for (const ir::Use& use : uses_.of(v)) {
         if (last && use.operand == 0 && use.op->is(Opcode::get_) && same_element(*use.op, *last)) continue;
+        if (covered_ && use.operand == 0 && is_written(*use.op)) continue;
         if (next || use.op->parent != body) return false;
         next = use;
       }
@@ -70,11 +79,11 @@ class Writes {
   /// One update. The loops around it run over whole dimensions, all of them: or where one makes no iteration,
   /// elements would be left. True if it is the first of its elements.
   bool note(const Op& set) {
-    std::set<const Value*> loops;
+    std::map<const Value*, std::size_t> loops;
     std::optional<Range> range;
     std::size_t along = 0;  ///< the dimension of the range
     for (std::size_t i = 0; i < sizes_.size(); ++i) {
-      auto places = places_of(index_form(set.operands[i + 1]), loops);
+      auto places = places_of(index_form(set.operands[i + 1]), i, loops);
       if (!places) return false;
       if (places->begin == IndexForm() && places->end == sizes_[i] && places->of_loop) continue;
       if (range || !never_negative(places->end - places->begin, *outermost_)) return false;
@@ -82,6 +91,9 @@ class Writes {
       along = i;
     }
     if (loops.size() != bounds_.size()) return false;
+    for (const auto& [counter, dimension] : loops)
+      if (!range || dimension != along)
+        consistent_ &= dimensions_.try_emplace(counter, dimension).first->second == dimension;
     // Elements are distinguished by their range alone.
     if (!range) {
       covered_ = true;
@@ -102,17 +114,27 @@ class Writes {
     return first && fresh;
   }
 
+  /// Once all is covered: a read of what is written by then, which is what belongs to the iterations that the loops around
+  /// are in, of those that began before.
+  bool is_written(const Op& op) const {
+    return op.is(Opcode::get_) && consistent_ && std::ranges::all_of(bounds_, [&](const auto& loop) {
+             const auto at = dimensions_.find(loop.first);
+             return !partial_.contains(loop.first) || (at != dimensions_.end() && index_form(op.operands[at->second + 1]) == index_form(loop.first));
+           });
+  }
+
   /// Places in a dimension: one, or those of a loop with the same added to each.
   struct Range {
     IndexForm begin, end;
     bool of_loop = false;
   };
-  std::optional<Range> places_of(const IndexForm& index, std::set<const Value*>& loops) const {
+  std::optional<Range> places_of(const IndexForm& index, std::size_t dimension,
+                                 std::map<const Value*, std::size_t>& loops) const {
     const Block* const body = outermost_->blocks[1];
     if (made_outside(index, body)) return Range{index, index + IndexForm(1)};
     for (const auto& [counter, size] : bounds_) {
       const IndexForm begin = index - index_form(counter);
-      if (made_outside(begin, body) && made_outside(size, body) && loops.insert(counter).second)
+      if (made_outside(begin, body) && made_outside(size, body) && loops.try_emplace(counter, dimension).second)
         return Range{begin, begin + size, true};
     }
     return {};
@@ -123,10 +145,12 @@ class Writes {
   Filled filled_;
   std::vector<IndexForm> sizes_;
   std::map<const Value*, IndexForm> bounds_;          ///< of the loops around what is looked at, by index
+  std::set<const Value*> partial_;                    ///< of loops that begin before all is covered
   std::map<std::size_t, std::vector<Range>> ranges_;  ///< by dimension: what is written for all others
+  std::map<const Value*, std::size_t> dimensions_;    ///< which of these loops run over all of which dimension
   std::vector<Op*> sums_;
   bool all_at_once_ = false;  ///< all elements were written at once
-  bool understood_ = false, covered_ = false, once_ = true;
+  bool understood_ = false, covered_ = false, once_ = true, consistent_ = true;
 };
 
 /// Gives each loop a filled tensor of its own to start from: one that several share would be filled once and
@@ -181,12 +205,14 @@ void dead_fills(ir::Module& module) {
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
     const std::vector<Op*> loops = loops_in(*f);
+    std::optional<Uses> uses;
     for (Op* loop : loops)
       for (std::size_t i = 0; i < loop->operands.size(); ++i) {
         const Value* start = loop->operands[i];
         const auto fill = filled(start);
         if (!fill) continue;
-        Writes writes(loop, i, *fill);
+        if (!uses) uses.emplace(*f);
+        Writes writes(loop, i, *fill, *uses);
         if (!writes.cover_all()) continue;
         writes.set_sums();
         ir::Builder b = ir::Builder::before(loop);

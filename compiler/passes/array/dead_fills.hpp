@@ -16,6 +16,9 @@
 //
 //   for (i = 0; i < 2; ++i) a = set(a, i, v); for (j = 0; j < 3; ++j) a = set(a, 2 + j, w)    both in a loop over rows
 //
+// The loops of the parts may lie one after the other, each with the tensor from the one before, and read what is written
+// once all of it is.
+//
 // Loops that start from one and the same filled tensor get one each: t = fill(0, n) twice, not a copy of t.
 #pragma once
 
