@@ -261,8 +261,11 @@ void propagate_product(std::size_t i, const FormulaContext& c, Cell& cell) {
   if (call.into == ir::Call::Into::zeros)
     arguments.insert(arguments.begin(), zeros_like(c.operands[i], c.op.loc));
   Datum received = perform(op, arguments);
-  if (const Datum where = c.op.code == Opcode::transpose_ ? flow(c.cotangent) : Datum(); !where.empty())
-    received = with_flow(received, perform({Opcode::transpose_, 0, c.op.loc}, {where}));
+  if (const Datum where = flow(c.cotangent); !where.empty() && ir::moves_elements(concrete(op, arguments))) {
+    for (Datum& d : arguments) d = strip(d);
+    arguments[0] = where;
+    received = with_flow(received, perform(op, arguments));
+  }
   cell.add(received, c.op.loc);
 }
 

@@ -14,7 +14,7 @@ using ir::Builder;
 
 class Guard : Flows {
  public:
-  explicit Guard(ir::Function& unit) : Flows(unit), module_(*unit.module) {}
+  Guard(ir::Function& unit, bool again) : Flows(unit, again), module_(*unit.module) {}
 
   MarkedCells run() {
     find_derived();
@@ -255,8 +255,8 @@ class Guard : Flows {
       return;
     }
     const Kind kind = kind_of(*op);
-    const bool moves =
-        kind == Kind::moves || op->is(Opcode::broadcast_) || op->is(Opcode::cast_) || op->is(Opcode::cast_like_);
+    const bool moves = (kind == Kind::moves && !ir::is_einsum(op->code)) || op->is(Opcode::broadcast_) ||
+                       op->is(Opcode::cast_) || op->is(Opcode::cast_like_);
     if (moves && normal_.contains(op->operands[0])) {
       keep(op);
       normal_.insert(op->result());
@@ -275,7 +275,7 @@ class Guard : Flows {
     if (kind == Kind::moves && condition && condition->type.is_tensor()) {
       std::vector<Value*> operands = op->operands;
       operands[0] = condition;
-      condition = b.emit(op->code, operands, op->integer);
+      condition = b.emit(op->code, operands, op->integer, {}, op->text);
     }
     if (kind == Kind::other || !condition) {
       exact_operands(b, op, masks);
@@ -373,8 +373,8 @@ class Guard : Flows {
 
 }  // namespace
 
-MarkedCells guard_zeros(ir::Function& unit) {
-  return !unit.cps && in_cps(unit) ? Guard(unit).run() : MarkedCells{};
+MarkedCells guard_zeros(ir::Function& unit, bool again) {
+  return !unit.cps && in_cps(unit) ? Guard(unit, again).run() : MarkedCells{};
 }
 
 }  // namespace lantern::passes

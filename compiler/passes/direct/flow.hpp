@@ -27,7 +27,7 @@ namespace lantern::passes {
 using MarkedCells = std::unordered_set<const ir::Value*>;
 
 /// Of a derivative unit in continuation-passing style, and of the functions that it calls in this style. Does
-/// nothing to others.
-MarkedCells guard_zeros(ir::Function& unit);
+/// nothing to others. With `again` the unit is to be differentiated: infinite derivatives of factors count, too.
+MarkedCells guard_zeros(ir::Function& unit, bool again = false);
 
 }  // namespace lantern::passes

@@ -18,7 +18,7 @@ namespace lantern::passes::flow {
 
 class Flows {
  public:
-  explicit Flows(ir::Function& unit) { collect(unit); }
+  Flows(ir::Function& unit, bool again) : again_(again) { collect(unit); }
 
  protected:
   /// Of two parts that run one after the other.
@@ -571,7 +571,7 @@ class Flows {
           if (is_product(op)) {
             w.any = true;
             for (const Value* v : op.operands)
-              w.pole |= !derived_.contains(v) && near_pole(v);
+              w.pole |= !derived_.contains(v) && near_pole(v, again_);
           }
           need(op, w);
         }
@@ -726,6 +726,7 @@ class Flows {
   /// Which answers wait for the open ones that they depend on.
   enum class Waits : std::uint8_t { all, in_sequences, never };
   Waits waits_ = Waits::never;
+  const bool again_;  ///< the unit is to be differentiated
   std::vector<Block*> blocks_;
   std::unordered_map<const Block*, Op*> ends_;
   std::unordered_map<Value*, Cell> cells_;

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/ir/notation.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::passes::flow {
 
@@ -35,6 +38,8 @@ enum class Kind : std::uint8_t { keeps_zeros, product, moves, other };
 inline Kind kind_of(const Op& op) {
   switch (op.code) {
     case Opcode::broadcast_:
+      if (op.operands[0]->type.rank() == op.result()->type.rank()) return Kind::keeps_zeros;
+      return op.operands[0]->type.is_tensor() ? Kind::moves : Kind::other;
     case Opcode::reduce_to_:
       return op.operands[0]->type.rank() == op.result()->type.rank() ? Kind::keeps_zeros : Kind::other;
     case Opcode::reshape_:
@@ -51,8 +56,11 @@ inline Kind kind_of(const Op& op) {
     case Opcode::cast_like_:
     case Opcode::ref_get_:
       return Kind::keeps_zeros;
-    default:
-      return ir::info(op.code).elementwise ? Kind::product : Kind::other;
+    default: {
+      if (ir::info(op.code).elementwise) return Kind::product;
+      const std::optional<ir::Notation> n = ir::concrete_notation(op);
+      return n && n->is_factor(0) && ir::moves_elements(*n) ? Kind::moves : Kind::other;
+    }
   }
 }
 
@@ -80,7 +88,7 @@ inline std::span<Value* const> data_of(const Op& op) {
     case Opcode::dim_:
       return {};
     default:
-      return all;
+      return kind_of(op) == Kind::moves && ir::is_einsum(op.code) ? all.first(1) : all;
   }
 }
 
