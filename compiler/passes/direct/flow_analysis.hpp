@@ -399,12 +399,16 @@ class Flows {
       all.by_element |= found->second.by_element;
       any = true;
     }
-    if (!op.results.empty() && op.result()->type.is_scalar()) all.by_element &= kind_of(op) != Kind::moves;
+    const Kind kind = kind_of(op);
+    if (!op.results.empty() && op.result()->type.is_scalar())
+      all.by_element &= kind != Kind::moves && kind != Kind::sums;
     // What mixes elements knows nothing of conditions of single ones.
-    if (kind_of(op) == Kind::other && all.by_element && conditional(all.flow)) return {Flow::always};
+    if (kind == Kind::other && all.by_element && conditional(all.flow)) return {Flow::always};
     return all;
   }
 
+  /// Whether a constant 0 is added, as of an element that was replaced.
+  static bool adds_nothing(const Op& op) { return op.is(Opcode::ref_add_) && is_zero(op.operands[1]); }
   /// Of what is added by an operation.
   Flow added(const Op& op, const Cell& to) {
     const bool elements = by_elements(op.operands[0], to);
@@ -421,7 +425,7 @@ class Flows {
       f = any ? both(f, one) : one;
       any = true;
     }
-    if (!any) f = Flow::always;
+    if (!any) f = adds_nothing(op) ? Flow::never : Flow::always;
     const bool some = part && (f == Flow::always || f == Flow::entered) && !for_each_element(op, op.operands[0]);
     return some ? Flow::sometimes : f;
   }
