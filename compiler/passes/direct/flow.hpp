@@ -14,6 +14,7 @@
 //
 // The ref_new of a marked cell has the attribute 1. copysign(1, x) tells -0 from 0. Zeros that are numbers, as those of a
 // factor 0, stay +0.
+// What adds elements up (sum along dimensions, broadcast, fill) has the condition that something flows to any of them.
 // Sums of products (matrices) take zeros as numbers. Signed zeros: IEEE 754-2019, 6.3.
 #pragma once
 
