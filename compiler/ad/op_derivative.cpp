@@ -247,6 +247,16 @@ ir::Notation concrete(const Operation& op, std::span<const Datum> operands) {
   return ir::concrete(*ir::notation_of(op.code, op.text), types_of(operands));
 }
 
+/// Where something flows to what an operation moves or sums: of a sum, to any that is added.
+Datum flow_of_moved(const Operation& op, Datums operands, std::size_t of, const Datum& where) {
+  for (Datum& d : operands) d = strip(d);
+  const bool moves = ir::moves_elements(concrete(op, operands));
+  const ir::Kind element = operands[of].type().element();
+  operands[of] = moves ? where : perform({Opcode::cast_, static_cast<std::int64_t>(element), op.loc}, {where});
+  const Datum there = perform(op, operands);
+  return moves ? there : perform({Opcode::ne_, 0, op.loc}, {there, zeros_like(there, op.loc)});
+}
+
 /// A sum of products: what an operand receives is one as well (ir/notation.hpp).
 void propagate_product(std::size_t i, const FormulaContext& c, Cell& cell) {
   const ir::Notation sum = concrete(c.op, c.operands);
@@ -258,12 +268,17 @@ void propagate_product(std::size_t i, const FormulaContext& c, Cell& cell) {
   const std::int64_t attribute = ir::is_einsum(call.code) ? c.op.attribute : 0;  // of the same places
   const Operation op{call.code, attribute, c.op.loc, {}, call.text};
   if (call.into == ir::Call::Into::adjoint) return cell.accumulate(op, arguments);
-  if (call.into == ir::Call::Into::zeros)
+  const bool into_zeros = call.into == ir::Call::Into::zeros;
+  if (into_zeros)
     arguments.insert(arguments.begin(), zeros_like(c.operands[i], c.op.loc));
-  Datum received = perform(op, arguments);
-  if (const Datum where = c.op.code == Opcode::transpose_ ? flow(c.cotangent) : Datum(); !where.empty())
-    received = with_flow(received, perform({Opcode::transpose_, 0, c.op.loc}, {where}));
-  cell.add(received, c.op.loc);
+  const Datum received = perform(op, arguments);
+  const auto only = std::ranges::find(call.order, ir::adjoint_of_result) - call.order.begin();
+  const Datum where = sum.factors() == 1 ? flow(c.cotangent) : Datum();
+  if (where.empty()) return cell.add(received, c.op.loc);
+  const std::size_t of = static_cast<std::size_t>(only) + (into_zeros ? 1 : 0);
+  const Datum there = flow_of_moved(op, std::move(arguments), of, where);
+  if (there.type().is_tensor()) cell.add(with_flow(received, there), c.op.loc);
+  else if (there.b()) cell.add(received, c.op.loc);
 }
 
 }  // namespace
@@ -310,6 +325,7 @@ void propagate(std::size_t i, const FormulaContext& c, Cell& cell) {
       const Datum result = strip(c.result);
       return cell.add(with_flow(evaluate_formula(*f, c), evaluate_formula(*f, {c.op, bare, result, where})), c.op.loc);
     }
+    if (f->op == Opcode::sum_ && !flow_of_moved({Opcode::sum_, 0, c.op.loc}, {c.cotangent}, 0, where).b()) return;
     if (f->op == Opcode::cast_like_) return cell.add(with_flow(evaluate_formula(*f, c), where), c.op.loc);
   }
   if (f->accumulates()) return cell.accumulate({f->op, 0, c.op.loc}, arguments_of(*f, c, 1));

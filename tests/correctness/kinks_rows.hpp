@@ -241,6 +241,13 @@ inline std::vector<Row> rows_of_numbers() {
     const D q = twice(x, std::int64_t{2});
     return sin(select(q > 0.0, log(q), x));
   }, 0, true);
+  // Derivatives of derivatives: a slope at a kink by which nothing flows.
+  r.one("40p", [](D x) { return FOR(0, 2, abs(x), [&](auto, D) { return 3.0 * x; }); }, 0, true);
+  r.one("40s", [](D x) {
+    const auto below = [](I n, D t) { return AND(n < 3, [&] { return t < 0.7; }); };
+    const auto next = [](I n, D t) { return std::pair(n + 1, t + abs(t) + 0.1); };
+    return max(WHILE(std::pair(I(0), x), below, next).second, 1.0);
+  }, 0, true);
   // A loop without an iteration, a value that only the first iterations use, two branches of which one is taken.
   r.two("38l", [](D x, D n) {
     const D b = sqrt(x);
@@ -494,6 +501,22 @@ inline std::vector<Row> rows_of_arrays() {
       return s.set(i, s[i + 1] / a[i]).set(i + 1, t);
     })[1];
   }, {4, 2, 3, 0});
+  // Sums of elements to which nothing flows.
+  add("40m", [](V a) {
+    const D v = var(1.0 / a);
+    return IF(a[1] < 2.0, [&] { return a[1]; }, [&] { return v; });
+  }, {0, 1, 4}, true);
+  add("40n", [](V a) { return sum<0>(sqrt(reshape(a, 2, 2)))(1); }, {0, 1, 4, 9}, true);
+  add("40o", [](V a) { return max<0>(sqrt(reshape(a, 2, 2)))(0); }, {1, 0, 0.25, 0}, true);
+  add("40q", [](V a) {
+    const V b = fill(norm(a), 3);
+    return IF(b[0] > 0.0, [&] { return b; }, [] { return fill(D(0.0), 3); })[1];
+  }, {0, 0}, true);
+  add("40r", [](V a) {
+    const V zeros = fill(D(0.0), 4);
+    const auto next = [](auto i, V s, V t) { return std::pair(s.set(i, t[i + 1]), t.set(i, s[i])); };
+    return FOR(0, 3, std::pair(fill(sqrt(a[0]), 4), zeros), next).first[1] + a[1];
+  }, {0, 4}, true);
   add("36c", [](V a) { const D n = norm(a); return n * n; }, {0, 0}, true);
   return r;
 }

@@ -14,7 +14,7 @@ using ir::Builder;
 
 class Guard : Flows {
  public:
-  explicit Guard(ir::Function& unit) : Flows(unit), module_(*unit.module) {}
+  Guard(ir::Function& unit, bool again) : Flows(unit, again), module_(*unit.module) {}
 
   MarkedCells run() {
     find_derived();
@@ -125,17 +125,20 @@ class Guard : Flows {
     return ir::renamed(names, test->operands[0]);
   }
 
+  static Value* together(Builder& b, Opcode op, Value* x, Value* y) {
+    if (!x->type.is_tensor() && y->type.is_tensor()) x = b.emit(Opcode::broadcast_, {x, y});
+    if (!y->type.is_tensor() && x->type.is_tensor()) y = b.emit(Opcode::broadcast_, {y, x});
+    return b.emit(op, {x, y});
+  }
   static Value* any(Builder& b, Value* x, Value* y) {
     if (!x || !y) return nullptr;
     if (x == y) return x;
-    if (!(x->type == y->type) && (x->type.is_tensor() != y->type.is_tensor())) return nullptr;
-    return b.emit(Opcode::lor_, {x, y});
+    return together(b, Opcode::lor_, x, y);
   }
   static Value* all(Builder& b, Value* x, Value* y) {
     if (!x || x == y) return y;
     if (!y) return x;
-    if (x->type.is_tensor() != y->type.is_tensor()) return x->type.is_tensor() ? x : y;
-    return b.emit(Opcode::land_, {x, y});
+    return together(b, Opcode::land_, x, y);
   }
   static Value* chosen(Builder& b, Value* condition, Value* v) {
     return b.emit(Opcode::select_, {condition, v, b.zero_like(v)});
@@ -211,6 +214,7 @@ class Guard : Flows {
       const Value* v = op->operands[0];
       Cell& c = *cell(v);
       if (c.marked) normal_.insert(op->result());
+      if (c.flow == Flow::never) masks[op->result()] = {b.boolean(false)};
       if (guarded(c) && !c.whole)
         masks[op->result()] = c.marked ? Masked{nullptr, true, true} : condition_of_cell(b, block, v, c, contributions[v]);
       return;
@@ -255,8 +259,8 @@ class Guard : Flows {
       return;
     }
     const Kind kind = kind_of(*op);
-    const bool moves =
-        kind == Kind::moves || op->is(Opcode::broadcast_) || op->is(Opcode::cast_) || op->is(Opcode::cast_like_);
+    const bool moves = (kind == Kind::moves && !ir::is_einsum(op->code)) || op->is(Opcode::broadcast_) ||
+                       op->is(Opcode::cast_) || op->is(Opcode::cast_like_);
     if (moves && normal_.contains(op->operands[0])) {
       keep(op);
       normal_.insert(op->result());
@@ -272,18 +276,28 @@ class Guard : Flows {
       condition = first ? one : any(b, condition, one);
       first = false;
     }
-    if (kind == Kind::moves && condition && condition->type.is_tensor()) {
-      std::vector<Value*> operands = op->operands;
-      operands[0] = condition;
-      condition = b.emit(op->code, operands, op->integer);
-    }
-    if (kind == Kind::other || !condition) {
+    if (condition && condition->type.is_tensor() && (kind == Kind::moves || kind == Kind::sums))
+      condition = moved(b, *op, kind, condition);
+    if (kind == Kind::other || kind == Kind::sums || !condition) {
       exact_operands(b, op, masks);
       exact = true;
     }
     keep(op);
     if (!condition || (kind == Kind::other && condition->type.is_tensor()) || op->results.size() != 1) return;
     masks[op->result()] = {condition, kind != Kind::product ? exact : exact && !is_product(*op)};
+  }
+
+  /// The condition of an operand that an operation moves or sums: of a sum, whether it holds of any that is added.
+  static Value* moved(Builder& b, const Op& op, Kind kind, Value* condition) {
+    std::vector<Value*> operands = op.operands;
+    Value*& place = operands[static_cast<std::size_t>(std::ranges::find(operands, data_of(op)[0]) - operands.begin())];
+    const auto of = [&](Value* v) {
+      place = v;
+      return b.emit(op.code, operands, op.integer, {}, op.text);
+    };
+    if (kind == Kind::moves) return of(condition);
+    Value* const number = of(b.emit(Opcode::cast_, {condition}, static_cast<std::int64_t>(place->type.element())));
+    return b.emit(Opcode::ne_, {number, b.zero_like(number)});
   }
 
   /// Where something flows to a value; null: everywhere.
@@ -316,6 +330,7 @@ class Guard : Flows {
   }
 
   void rewrite_addition(Builder& b, const Block& block, Op* op, Masks& masks, Contributions& contributions) {
+    if (adds_nothing(*op)) return;
     Value* const to = op->operands[0];
     Cell* const c = cell(to);
     std::vector<Value*> given;
@@ -373,8 +388,8 @@ class Guard : Flows {
 
 }  // namespace
 
-MarkedCells guard_zeros(ir::Function& unit) {
-  return !unit.cps && in_cps(unit) ? Guard(unit).run() : MarkedCells{};
+MarkedCells guard_zeros(ir::Function& unit, bool again) {
+  return !unit.cps && in_cps(unit) ? Guard(unit, again).run() : MarkedCells{};
 }
 
 }  // namespace lantern::passes

@@ -14,6 +14,7 @@
 //
 // The ref_new of a marked cell has the attribute 1. copysign(1, x) tells -0 from 0. Zeros that are numbers, as those of a
 // factor 0, stay +0.
+// What adds elements up (sum along dimensions, broadcast, fill) has the condition that something flows to any of them.
 // Sums of products (matrices) take zeros as numbers. Signed zeros: IEEE 754-2019, 6.3.
 #pragma once
 
@@ -27,7 +28,7 @@ namespace lantern::passes {
 using MarkedCells = std::unordered_set<const ir::Value*>;
 
 /// Of a derivative unit in continuation-passing style, and of the functions that it calls in this style. Does
-/// nothing to others.
-MarkedCells guard_zeros(ir::Function& unit);
+/// nothing to others. With `again` the unit is to be differentiated: infinite derivatives of factors count, too.
+MarkedCells guard_zeros(ir::Function& unit, bool again = false);
 
 }  // namespace lantern::passes

@@ -18,7 +18,7 @@ namespace lantern::passes::flow {
 
 class Flows {
  public:
-  explicit Flows(ir::Function& unit) { collect(unit); }
+  Flows(ir::Function& unit, bool again) : again_(again) { collect(unit); }
 
  protected:
   /// Of two parts that run one after the other.
@@ -399,12 +399,16 @@ class Flows {
       all.by_element |= found->second.by_element;
       any = true;
     }
-    if (!op.results.empty() && op.result()->type.is_scalar()) all.by_element &= kind_of(op) != Kind::moves;
+    const Kind kind = kind_of(op);
+    if (!op.results.empty() && op.result()->type.is_scalar())
+      all.by_element &= kind != Kind::moves && kind != Kind::sums;
     // What mixes elements knows nothing of conditions of single ones.
-    if (kind_of(op) == Kind::other && all.by_element && conditional(all.flow)) return {Flow::always};
+    if (kind == Kind::other && all.by_element && conditional(all.flow)) return {Flow::always};
     return all;
   }
 
+  /// Whether a constant 0 is added, as of an element that was replaced.
+  static bool adds_nothing(const Op& op) { return op.is(Opcode::ref_add_) && is_zero(op.operands[1]); }
   /// Of what is added by an operation.
   Flow added(const Op& op, const Cell& to) {
     const bool elements = by_elements(op.operands[0], to);
@@ -421,7 +425,7 @@ class Flows {
       f = any ? both(f, one) : one;
       any = true;
     }
-    if (!any) f = Flow::always;
+    if (!any) f = adds_nothing(op) ? Flow::never : Flow::always;
     const bool some = part && (f == Flow::always || f == Flow::entered) && !for_each_element(op, op.operands[0]);
     return some ? Flow::sometimes : f;
   }
@@ -571,7 +575,7 @@ class Flows {
           if (is_product(op)) {
             w.any = true;
             for (const Value* v : op.operands)
-              w.pole |= !derived_.contains(v) && near_pole(v);
+              w.pole |= !derived_.contains(v) && near_pole(v, again_);
           }
           need(op, w);
         }
@@ -726,6 +730,7 @@ class Flows {
   /// Which answers wait for the open ones that they depend on.
   enum class Waits : std::uint8_t { all, in_sequences, never };
   Waits waits_ = Waits::never;
+  const bool again_;  ///< the unit is to be differentiated
   std::vector<Block*> blocks_;
   std::unordered_map<const Block*, Op*> ends_;
   std::unordered_map<Value*, Cell> cells_;

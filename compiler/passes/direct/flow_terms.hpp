@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/ir/notation.hpp"
+#include "lantern/ir/shape.hpp"
 
 namespace lantern::passes::flow {
 
@@ -31,12 +34,21 @@ inline bool is_cell(const Value* v) { return v->type.is_ref(); }
 inline bool adds(const Op& op) { return op.is(Opcode::ref_add_) || op.is(Opcode::ref_acc_); }
 
 /// What an operation does to an adjoint.
-enum class Kind : std::uint8_t { keeps_zeros, product, moves, other };
+enum class Kind : std::uint8_t { keeps_zeros, product, moves, sums, other };
+/// The operand whose elements an operation in index notation moves or sums, and adds to nothing else; none of others.
+inline std::optional<std::size_t> only_factor(const Op& op, const ir::Notation& n) {
+  if (n.factors() != 1 || (n.accumulates && !is_zero(op.operands[0]))) return {};
+  std::size_t i = 0;
+  while (!n.is_factor(i)) ++i;
+  return i;
+}
 inline Kind kind_of(const Op& op) {
   switch (op.code) {
     case Opcode::broadcast_:
+      if (op.operands[0]->type.rank() == op.result()->type.rank()) return Kind::keeps_zeros;
+      return op.operands[0]->type.is_tensor() ? Kind::moves : Kind::other;
     case Opcode::reduce_to_:
-      return op.operands[0]->type.rank() == op.result()->type.rank() ? Kind::keeps_zeros : Kind::other;
+      return op.operands[0]->type.rank() == op.result()->type.rank() ? Kind::keeps_zeros : Kind::sums;
     case Opcode::reshape_:
     case Opcode::transpose_:
     case Opcode::get_:
@@ -51,8 +63,12 @@ inline Kind kind_of(const Op& op) {
     case Opcode::cast_like_:
     case Opcode::ref_get_:
       return Kind::keeps_zeros;
-    default:
-      return ir::info(op.code).elementwise ? Kind::product : Kind::other;
+    default: {
+      if (ir::info(op.code).elementwise) return Kind::product;
+      const std::optional<ir::Notation> n = ir::concrete_notation(op);
+      if (!n || op.is(Opcode::ref_acc_) || !only_factor(op, *n)) return Kind::other;
+      return ir::moves_elements(*n) ? Kind::moves : Kind::sums;
+    }
   }
 }
 
@@ -79,8 +95,11 @@ inline std::span<Value* const> data_of(const Op& op) {
     case Opcode::zeros_like_:
     case Opcode::dim_:
       return {};
-    default:
-      return all;
+    default: {
+      if (!ir::is_einsum(op.code)) return all;
+      const auto only = only_factor(op, *ir::concrete_notation(op));
+      return only ? all.subspan(*only, 1) : all;
+    }
   }
 }
 

@@ -15,6 +15,8 @@ enum class Sign { unknown, not_negative, positive };
 
 class Poles {
  public:
+  explicit Poles(bool again) : again_(again) {}
+
   bool near(const Value* v) {
     const Op* const op = v->def;
     if (!op) return false;
@@ -25,13 +27,26 @@ class Poles {
       case Opcode::over_:
         return !not_zero(op->operands[1]) || inside();
       case Opcode::pow_:
-        return (!not_zero(op->operands[0]) && sign(op->operands[1]) == Sign::unknown) || inside();
+        return (!not_zero(op->operands[0]) && (again_ || sign(op->operands[1]) == Sign::unknown)) || inside();
       case Opcode::log_:
       case Opcode::log2_:
       case Opcode::log10_:
         return sign(op->operands[0]) != Sign::positive || inside();
       case Opcode::log1p_:
         return sign(op->operands[0]) == Sign::unknown || inside();
+      case Opcode::abs_:
+      case Opcode::side_:
+      case Opcode::sqrt_:
+      case Opcode::cbrt_:
+        return (again_ && sign(op->operands[0]) != Sign::positive) || inside();
+      case Opcode::hypot_:
+        return (again_ && !not_zero(op->operands[0]) && !not_zero(op->operands[1])) || inside();
+      case Opcode::root_:
+      case Opcode::asin_:
+      case Opcode::acos_:
+      case Opcode::acosh_:
+      case Opcode::atan2_:
+        return again_ || inside();
       case Opcode::atanh_:
       case Opcode::lgamma_:
       case Opcode::polygamma_:
@@ -102,11 +117,12 @@ class Poles {
     }
   }
 
+  const bool again_;
   int left_ = 64;
 };
 
 }  // namespace
 
-bool near_pole(const Value* v) { return Poles().near(v); }
+bool near_pole(const Value* v, bool again) { return Poles(again).near(v); }
 
 }  // namespace lantern::passes

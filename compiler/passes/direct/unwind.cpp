@@ -54,11 +54,11 @@ bool in_cps(const ir::Function& f) {
   return found;
 }
 
-void unwind(ir::Function& unit, bool segments) {
+void unwind(ir::Function& unit, bool last) {
   if (unit.cps || !in_cps(unit)) return;
   // A value that the program computes twice is saved once, and an index that it computes twice is one.
   cse(unit);
-  Unwinder(unit, segments, guard_zeros(unit)).run();
+  Unwinder(unit, last, guard_zeros(unit, !last)).run();
 }
 
 void unwind(ir::Module& module) {

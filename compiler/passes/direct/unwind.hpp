@@ -19,9 +19,9 @@
 namespace lantern::passes {
 
 /// Turns a derivative unit into direct style, in place, with the functions it calls in continuation-passing
-/// style. Does nothing to a function that is in direct style already. With `segments`, long loops are cut so that
-/// their frames stay in the cache; not for a unit that is to be differentiated again.
-void unwind(ir::Function& unit, bool segments = false);
+/// style. Does nothing to a function that is in direct style already. Of a `last` derivative, which is not to be
+/// differentiated again, long loops are cut so that their frames stay in the cache.
+void unwind(ir::Function& unit, bool last = false);
 
 /// True where a function holds continuations or cells.
 bool in_cps(const ir::Function& f);
