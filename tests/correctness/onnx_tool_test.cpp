@@ -106,6 +106,7 @@ TEST_CASE("lantern-onnx says what is wrong with a command", "[onnx]") {
              Contains("--optimizer is for use with --train"));
   CHECK_THAT(message({model, "--emit=weights"}), Contains("--emit=weights: expected -o FILE"));
   CHECK_THAT(message({model, "--emit=c", "--cpu=none"}), Contains("--cpu: expected LLVM's name of a processor"));
+  CHECK_THAT(message({model, "--run", "x.npz", "-o", "y.npz", "--cpu=x86-64-v2"}), Contains("--cpu does not go with --run"));
   CHECK_THAT(message({model, "--run", "x.npz"}), Contains("--run: expected -o FILE.npz"));
   CHECK_THAT(message({model, "--repeat", "3"}), Contains("--repeat is for use with --run"));
   CHECK_THAT(message({model, "--run", "x.npz", "-o", "y.npz", "--repeat", "-1"}),

@@ -39,11 +39,18 @@ std::string stamp(const std::string& file) {
          std::to_string(status.st_mtim.tv_nsec);
 }
 
-/// Whether no file that the header was made from has changed.
-bool fresh(const fs::path& stamps) {
+/// The first of the stamps: how large the file was that the compiler has made.
+std::string size_of_made(const fs::path& made) {
+  std::error_code failed;
+  return "made " + std::to_string(fs::file_size(made, failed));
+}
+
+/// Whether the file is whole that the compiler has made, and none that it was made from has changed.
+bool fresh(const fs::path& made, const fs::path& stamps) {
   std::ifstream in(stamps);
   std::string line;
   bool any = false;
+  if (!std::getline(in, line) || line != size_of_made(made)) return false;
   while (std::getline(in, line)) {
     const std::size_t tab = line.find('\t');
     if (tab == std::string::npos || stamp(line.substr(tab + 1)) != line.substr(0, tab)) return false;
@@ -69,6 +76,7 @@ bool make(const Compiler& compiler, const Words& flags, const Place& place) {
   if (good)
     for (const std::string& file : read_dependencies(rule.path())) stamps += stamp(file) + "\t" + file + "\n";
   if (!good || stamps.empty()) return false;
+  stamps.insert(0, size_of_made(made.path()) + "\n");
   std::error_code failed;
   fs::rename(made.path(), place.made, failed);
   if (failed) return false;
@@ -100,16 +108,15 @@ bool begins_with_includes(const fs::path& source, const fs::path& include) {
   std::ifstream in(source);
   bool comment = false;
   for (std::string line; std::getline(in, line);) {
-    const std::size_t first = line.find_first_not_of(" \t\r");
-    if (comment) {
-      comment = line.find("*/") == std::string::npos;
-      continue;
+    std::size_t first = line.find_first_not_of(" \t\r");
+    while (comment || (first != std::string::npos && line.compare(first, 2, "/*") == 0)) {
+      const std::size_t end = line.find("*/", comment ? 0 : first + 2);
+      comment = end == std::string::npos;
+      if (comment) break;
+      first = line.find_first_not_of(" \t\r", end + 2);
+      line.replace(0, end + 2, end + 2, ' ');
     }
-    if (first == std::string::npos || line.compare(first, 2, "//") == 0) continue;
-    if (line.compare(first, 2, "/*") == 0) {
-      comment = line.find("*/", first) == std::string::npos;
-      continue;
-    }
+    if (comment || first == std::string::npos || line.compare(first, 2, "//") == 0) continue;
     if (line[first] != '#') return false;
     const std::size_t word = line.find_first_not_of(" \t", first + 1);
     const std::string_view directive = std::string_view(line).substr(std::min(word, line.size()));
@@ -139,7 +146,7 @@ Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unu
   static std::mutex of_flags[2];
   std::mutex& mutex = of_flags[std::hash<std::string>{}(name) % 2];
   const std::lock_guard lock(mutex);
-  if (!fs::exists(place.made, failed) || !fresh(place.stamps)) {
+  if (!fs::exists(place.made, failed) || !fresh(place.made, place.stamps)) {
     // For flags of the user's own that may never come again it would be work in vain.
     if (unusual && !fs::exists(place.header, failed)) {
       codegen::write_file(place.header, std::string(header_text));

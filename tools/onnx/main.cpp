@@ -54,7 +54,7 @@ void describe(CLI::App& app, OnnxOptions& o) {
       "--no-cache", [&o] { o.cache = false; }, "with --run: keep no code for the next run");
   app.add_option("-O", o.opt, "level of optimisation, 0 to 3 (default)")->type_name("LEVEL");
   app.add_option("--threads", o.threads, "let loops use up to N threads; default 1")->type_name("N");
-  app.add_option("--cpu", o.cpu, "generate code for this processor, by its LLVM name")->type_name("NAME");
+  app.add_option("--cpu", o.cpu, "with --emit: generate code for this processor, by its LLVM name")->type_name("NAME");
   app.add_flag("--strict-math", o.strict_math, "round each operation by itself and keep subnormal numbers");
   app.add_flag("--with-main", o.with_main, "with --emit=c or cpp: a main function that calls it");
   app.footer(footer);
@@ -91,6 +91,7 @@ void check(const OnnxOptions& o) {
   if (o.opt < 0 || o.opt > 3) throw Error("-O: expected a level from 0 to 3, got " + std::to_string(o.opt));
   if (!o.cpu.empty() && !codegen::is_processor(o.cpu))
     throw Error("--cpu: expected LLVM's name of a processor, such as x86-64-v3, got '" + o.cpu + "'");
+  if (!o.cpu.empty() && !o.inputs.empty()) throw Error("--cpu does not go with --run, which generates code for this processor");
   if (o.threads < 1) throw Error("--threads: expected a number from 1 on, got " + std::to_string(o.threads));
 }
 
