@@ -93,6 +93,10 @@ TEST_CASE("a condition that another one implies is left out", "[passes]") {
                    "  %r = lor %4, %6 : bool\n") == simplified(most + "  %r = land %3, %c : bool\n"));
   CHECK(simplified(equal + other + "  %4 = lor %1, %c : bool\n  %5 = lor %c, %2 : bool\n  %r = land %4, %5 : bool\n") ==
         simplified("  %r = lor %c, %c : bool\n"));
+  // Where conditions are tensors, a number does not take their place.
+  CHECK(after_simplify("entry @f\n\nfun @f(%x: f64[?], %y: f64[?]) -> bool[?] {\n  %1 = eq %x, %y : bool[?]\n  %2 = ne %x, %y : bool[?]\n"
+                       "  %r = lor %1, %2 : bool[?]\n  yield %r\n}\n")
+            .find("lor") != std::string::npos);
   // v != 0 or 0 < copysign(1, v), which -0 alone does not fulfil: v + 0 does, and a choice of it and -0 asks its condition.
   const std::string zeros = "  %z = constant 0 : f64\n  %m = constant -0 : f64\n  %one = constant 1 : f64\n  %s = add %x, %z : f64\n";
   const auto not_minus_zero = [](const std::string& v) {

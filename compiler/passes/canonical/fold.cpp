@@ -444,7 +444,7 @@ class Folding : public Rewriter {
     if (conjunction ? is_false(y) : is_true(y)) return y;
     if (implies(x, y)) return conjunction ? x : y;
     if (implies(y, x)) return conjunction ? y : x;
-    if (complementary(x, y)) return become_integer(op, conjunction ? 0 : 1);
+    if (x->type.is_scalar() && complementary(x, y)) return become_integer(op, conjunction ? 0 : 1);
     // x or (not x and c) is x or c; x and (not x or c) is x and c.
     const Opcode inner = conjunction ? Opcode::lor_ : Opcode::land_;
     for (const auto& [one, other] : {std::pair(x, y), std::pair(y, x)})
