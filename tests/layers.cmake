@@ -15,7 +15,7 @@ set(analysis_sees ${support_sees} ${passes}/analysis)
 set(canonical_sees ${analysis_sees} ${passes}/canonical)
 set(direct_sees ${canonical_sees} ${passes}/direct)
 set(ad_sees ${staging_sees} ${direct_sees} compiler/ad compiler/ad/modes compiler/ad/semiring)
-set(library_sees ${ad_sees} compiler/tensor compiler/random compiler/linalg compiler/distributed compiler/frontend
+set(library_sees ${ad_sees} compiler/tensor compiler/special compiler/random compiler/linalg compiler/solvers compiler/distributed compiler/frontend
     runtime/linalg runtime/distributed)
 set(array_sees ${canonical_sees} ${passes}/array)
 set(schedule_sees ${array_sees} ${passes}/schedule)
