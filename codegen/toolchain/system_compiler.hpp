@@ -27,8 +27,8 @@ std::unique_ptr<LoadedCode> compile_with_system_compiler(const std::string& sour
                                                          std::span<const HostSymbol> symbols = {},
                                                          const std::vector<std::string>& arguments = {});
 
-/// The same in two steps, of which the second needs no compiler: a file, and what is loaded from it with the addresses of
-/// the same functions in the same order.
+/// compile_with_system_compiler in two steps. The first writes a shared library to `path`. The second loads it and needs
+/// no compiler; it takes the same symbols in the same order.
 void build_shared_library(const std::filesystem::path& path, const std::string& source, Language language,
                           const ClangOptions& options = {}, std::span<const HostSymbol> symbols = {},
                           const std::vector<std::string>& arguments = {});

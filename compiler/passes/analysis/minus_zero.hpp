@@ -5,8 +5,8 @@
 
 namespace lantern::passes {
 
-/// The number v of `v != 0 or 0 < copysign(1, v)`, of which x and y are the parts: it holds of all but -0. Null for another.
-/// is_number(w, c): whether w is the number c, or c in each element or lane.
+/// Recognises the test `v != 0 or 0 < copysign(1, v)` by its two operands x and y. The test is true for every number but -0.
+/// Returns v, or null where x and y are no such test. is_number(w, c): whether w is the constant c, in each element or lane.
 template <class IsNumber>
 ir::Value* told_from_minus_zero(const ir::Value* x, const ir::Value* y, const IsNumber& is_number) {
   using ir::Opcode;

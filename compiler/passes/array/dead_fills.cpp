@@ -147,7 +147,7 @@ class Writes {
   std::map<const Value*, IndexForm> bounds_;          ///< of the loops around what is looked at, by index
   std::set<const Value*> partial_;                    ///< of loops that begin before all is covered
   std::map<std::size_t, std::vector<Range>> ranges_;  ///< by dimension: what is written for all others
-  std::map<const Value*, std::size_t> dimensions_;    ///< which of these loops run over all of which dimension
+  std::map<const Value*, std::size_t> dimensions_;    ///< by index of a loop: the dimension that the loop covers
   std::vector<Op*> sums_;
   bool all_at_once_ = false;  ///< all elements were written at once
   bool understood_ = false, covered_ = false, once_ = true, consistent_ = true;
