@@ -1,10 +1,11 @@
 // Composition of expressions.
 #include "lantern/codegen/expression.hpp"
 
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
+
+#include "lantern/ir/characters.hpp"
 
 
 namespace lantern::codegen {
@@ -19,17 +20,15 @@ struct Token {
 std::vector<Token> tokens(std::string_view pattern) {
   std::vector<Token> result;
   for (std::size_t i = 0; i < pattern.size();) {
-    const auto c = static_cast<unsigned char>(pattern[i]);
+    const char c = pattern[i];
     if (c == ' ') {
       ++i;
       continue;
     }
     std::size_t end = i + 1;
-    const bool word = std::isalnum(c) || c == '_';
+    const bool word = ir::is_word(c);
     if (word) {
-      while (end < pattern.size() &&
-             (std::isalnum(static_cast<unsigned char>(pattern[end])) || pattern[end] == '_'))
-        ++end;
+      end = ir::end_of_word(pattern, end);
     } else if (end < pattern.size() && (pattern[end] == '=' || pattern[end] == '&' || pattern[end] == '|' ||
                                         ((c == '<' || c == '>') && pattern[end] == pattern[i]))) {
       ++end;
@@ -192,7 +191,7 @@ Expression substitute(std::string_view pattern, std::span<const Expression> oper
       prefix = false;
     } else if (text == "T") {
       result.text += target.scalar(kind);
-    } else if (word && std::isalpha(static_cast<unsigned char>(text[0]))) {
+    } else if (word && ir::is_letter(text[0])) {
       functions.push_back(target.math(text, kind));
       result.text += functions.back();
       prefix = false;

@@ -16,11 +16,11 @@
 //
 // An iteration that fails says so where the host looks when it next waits: of several the first.
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/ir/characters.hpp"
 
 namespace lantern::codegen {
 
@@ -31,11 +31,6 @@ using ir::Opcode;
 using ir::Value;
 
 namespace {
-
-bool is_identifier(const std::string& text) {
-  return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) == 0 &&
-         std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-}
 
 std::string plus(const std::string& first, const std::string& number) {
   return first == "0" ? number : first + " + " + number;
@@ -182,7 +177,7 @@ void StatementPrinter::share(const Kernel& kernel, Launch& launch) {
     if (loop.results[i]->type.is_tensor()) {
       const std::string element = unit_.target().element(loop.results[i]->type.element());
       Launch::Sum s{i, atom(loop.operands[i]), {}, sums_from_zeros(loop.operands[i]), {}};
-      s.parts = names_.unique((is_identifier(s.tensor) ? s.tensor : "sum") + "_parts");
+      s.parts = names_.unique((ir::is_identifier(s.tensor) ? s.tensor : "sum") + "_parts");
       line(element + "* " + s.parts + " = " + s.tensor + ".data;");
       line("if (" + launch.shares + " > 1) " + s.parts + " = (" + element + "*)lt_device_allocate(ws, " + launch.shares +
            " * (" + elements(loop.operands[i]) + ") * (int64_t)sizeof(" + element + "));");
@@ -272,7 +267,7 @@ void StatementPrinter::capture(const Kernel& kernel, Launch& launch) {
       continue;
     }
     const std::string here = atom(v);
-    const auto [it, added] = passed.try_emplace(here, is_identifier(here) ? here : "");
+    const auto [it, added] = passed.try_emplace(here, ir::is_identifier(here) ? here : "");
     if (added) {
       if (it->second.empty()) it->second = fresh_name(v);
       launch.pass(unit_.type(v->type), it->second, here);
@@ -691,7 +686,7 @@ void StatementPrinter::on_host(const Op& op) {
   unit_.prelude().need("mark");
   line("const lt_position " + mark + " = lt_mark(" + ws() + ");");
   for (const Value* v : tensors) {
-    const std::string from = atom(v), name = names_.unique(is_identifier(from) ? from + "_host" : "host");
+    const std::string from = atom(v), name = names_.unique(ir::is_identifier(from) ? from + "_host" : "host");
     const std::string copy = unit_.prelude().tensor_function("to_host", v->type.element(), v->type.rank());
     line(unit_.declaration(v->type, name) + " = " + copy + "(ws, " + from + ");");
     const Dims known = dims(v);

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstring>
 
+#include "lantern/ir/characters.hpp"
 #include "lantern/ir/op.hpp"
 
 namespace lantern::codegen {
@@ -69,8 +69,7 @@ const std::unordered_set<std::string>& reserved() {
       const std::string_view text = ir::info(static_cast<ir::Opcode>(i)).expression;
       for (std::size_t at = 0, end; at < text.size(); at = end + 1) {
         end = at;
-        while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
-          ++end;
+        end = ir::end_of_word(text, end);
         if (end - at < 2) continue;
         names.emplace(text.substr(at, end - at));
         names.insert(std::string(text.substr(at, end - at)) + "f");
@@ -103,7 +102,7 @@ std::string legal(std::string_view text) {
   std::string s;
   bool gap = false;
   for (const char c : text) {
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') {
+    if (!ir::is_word(c)) {
       gap = true;
       continue;
     }
@@ -113,7 +112,7 @@ std::string legal(std::string_view text) {
     s += c;
   }
   if (s.empty()) s = "v";
-  const bool digit = std::isdigit(static_cast<unsigned char>(s[0])) != 0;
+  const bool digit = ir::is_digit(s[0]);
   const bool ours = std::ranges::any_of(std::array<std::string_view, 3>{"lt_", "LT_", "lantern_"},
                                         [&](std::string_view p) { return (s + "_").starts_with(p); });
   if (digit || ours) s.insert(0, ours ? "n_" : "n");

@@ -10,18 +10,18 @@ namespace lantern::ir {
 
 namespace {
 
-/// More statements than this are folded into groups of at most `group`.
-constexpr std::ptrdiff_t most = 90;
+/// More statements than this are folded into groups of at most_statements `group`.
+constexpr std::ptrdiff_t most_statements = 90;
 constexpr std::size_t group = 50, least_group = 8;
 /// A value that more items use goes without edges: they name it.
 constexpr std::size_t most_uses = 3;
 /// No edge crosses more rows.
 constexpr std::size_t longest_edge = 6;
 
-using Kind = DrawnItem::Kind;
+using ItemKind = DrawnItem::Kind;
 
 bool in_the_middle(const DrawnItem& item) {
-  return item.kind != Kind::parameter && item.kind != Kind::result;
+  return item.kind != ItemKind::parameter && item.kind != ItemKind::result;
 }
 
 /// Which statements belong together: those of one part of the derivative, and not too many.
@@ -57,7 +57,7 @@ std::vector<DrawnStatement> grouped(std::vector<DrawnStatement> all, std::size_t
   for (std::size_t g = 0; g < starts.size(); ++g) {
     const std::size_t begin = starts[g], end = g + 1 < starts.size() ? starts[g + 1] : all.size();
     DrawnStatement one;
-    one.item.kind = Kind::group;
+    one.item.kind = ItemKind::group;
     one.item.text = lines(all, begin, end);
     one.item.loc = all[begin].item.loc;
     std::vector<DrawnStatement> inner;
@@ -99,9 +99,9 @@ class Rows {
   }
 
   void run() {
-    line_up(Kind::parameter);
+    line_up(ItemKind::parameter);
     place_middle();
-    line_up(Kind::result);
+    line_up(ItemKind::result);
     for (std::size_t r = 0; r < block_.rows.size(); ++r)
       for (const std::size_t i : block_.rows[r]) row_of_[i] = r;
     draw_edges();
@@ -117,7 +117,7 @@ class Rows {
   }
 
  private:
-  void line_up(Kind kind) {
+  void line_up(ItemKind kind) {
     std::size_t used = width_;
     for (std::size_t i = 0; i < block_.items.size(); ++i) {
       if (block_.items[i].kind != kind) continue;
@@ -142,7 +142,7 @@ class Rows {
       std::size_t at = item.is_box() ? rows.size() : 0;
       for (const std::size_t u : users_[i])
         if (in_the_middle(block_.items[u])) at = std::max(at, level[u] + 1);
-      const bool ordered = item.kind == Kind::effect || item.kind == Kind::call;
+      const bool ordered = item.kind == ItemKind::effect || item.kind == ItemKind::call;
       if (ordered) at = std::max(at, effects);
       while (at < rows.size() && used[at] + room(i) > width_) ++at;
       if (at >= rows.size()) {
@@ -272,7 +272,7 @@ DrawnBlock arranged(std::string title, std::vector<DrawnStatement> statements, s
   const auto middle = [&] {
     return std::ranges::count_if(statements, [](const DrawnStatement& s) { return in_the_middle(s.item); });
   };
-  while (middle() > most) statements = grouped(std::move(statements), row);
+  while (middle() > most_statements) statements = grouped(std::move(statements), row);
   DrawnBlock block;
   block.title = std::move(title);
   std::vector<std::vector<std::size_t>> needs;

@@ -10,16 +10,16 @@ namespace lantern::ir {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> names{"",    "index", "counter", "element", "sum",
+constexpr std::array<std::string_view, 9> combine_names{"",    "index", "counter", "element", "sum",
                                                 "max", "min",   "all",     "any"};
 
 }  // namespace
 
-std::string_view name(Combine c) { return names.at(static_cast<std::size_t>(c)); }
+std::string_view name(Combine c) { return combine_names.at(static_cast<std::size_t>(c)); }
 
 Combine combine_named(std::string_view word) {
-  const auto at = std::ranges::find(names, word);
-  return word.empty() || at == names.end() ? Combine::none : static_cast<Combine>(at - names.begin());
+  const auto at = std::ranges::find(combine_names, word);
+  return word.empty() || at == combine_names.end() ? Combine::none : static_cast<Combine>(at - combine_names.begin());
 }
 
 Opcode reduction(Combine c, const Type& type) {

@@ -13,7 +13,7 @@ namespace lantern::ir {
 
 namespace {
 
-using Kind = DrawnItem::Kind;
+using ItemKind = DrawnItem::Kind;
 using Binds = Infix::Binds;
 
 /// Longer texts become statements of their own.
@@ -48,7 +48,7 @@ class Drawer {
 
   DrawnItem draw() {
     DrawnItem item;
-    item.kind = Kind::function;
+    item.kind = ItemKind::function;
     item.text = function_text(function_.name).substr(1);
     item.loc = function_.loc;
     item.operations = operations_[nullptr];
@@ -163,7 +163,7 @@ class Drawer {
 
   DrawnStatement parameter(const Value* p, std::string as_text) const {
     DrawnStatement s;
-    s.item.kind = Kind::parameter;
+    s.item.kind = ItemKind::parameter;
     s.item.text = std::move(as_text);
     s.item.types = p->type.str();
     return s;
@@ -217,7 +217,7 @@ class Drawer {
       const std::string& target = targets[std::min(i, targets.size() - 1)];
       if (target.empty()) continue;
       DrawnStatement s;
-      s.item.kind = Kind::result;
+      s.item.kind = ItemKind::result;
       s.item.text = target + sign + text(op.operands[i]).text;
       s.item.types = op.operands[i]->type.str();
       s.item.loc = op.operands[i]->def ? op.operands[i]->def->loc : op.loc;
@@ -237,9 +237,9 @@ class Drawer {
       inside_[op.result()] = {std::move(as_text), std::move(s.needs)};
       return s;
     }
-    s.item.kind = is_pure(op)                         ? Kind::statement
-                  : op.callee || op.is(Opcode::jump_) ? Kind::call
-                                                      : Kind::effect;
+    s.item.kind = is_pure(op)                         ? ItemKind::statement
+                  : op.callee || op.is(Opcode::jump_) ? ItemKind::call
+                                                      : ItemKind::effect;
     s.item.text = (op.results.empty() ? "" : names(op.results) + " = ") + as_text.text;
     s.item.types = types(op);
     s.item.loc = op.loc;
@@ -270,11 +270,11 @@ class Drawer {
     s.needs = needs(used, b);
     const std::string gives = op.is(Opcode::fun_) || op.results.empty() ? "" : names(op.results) + " = ";
     if (op.is(Opcode::fun_)) {
-      s.item.kind = Kind::function;
+      s.item.kind = ItemKind::function;
       s.item.text = "continuation " + name(op.result()) + "(" + names(op.blocks[0]->params) + ")";
       add_block(s.item, *op.blocks[0], "", {}, {}, "", depth);
     } else if (op.is(Opcode::branch_)) {
-      s.item.kind = Kind::branch;
+      s.item.kind = ItemKind::branch;
       s.item.text = gives + "if " + text(op.operands[0]).text;
       std::vector<std::string> targets;
       for (const Value* v : op.results) targets.push_back(name(v));
@@ -319,7 +319,7 @@ class Drawer {
   }
 
   void add_loop(const Op& op, const std::string& gives, DrawnItem& item, std::size_t depth) {
-    item.kind = Kind::loop;
+    item.kind = ItemKind::loop;
     const Block &test = *op.blocks[0], &body = *op.blocks[1];
     for (std::size_t i = 0; i < test.params.size(); ++i) renamed_[test.params[i]] = body.params[i];
     // A condition of one expression goes into the title.

@@ -1,19 +1,19 @@
 // A recursive-descent parser for the derivative formulas of the table.
 #include "lantern/ir/formula.hpp"
 
-#include <cctype>
 #include <memory>
 #include <string>
 
+#include "lantern/ir/characters.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::ir {
 
 namespace {
 
-class Parser {
+class FormulaParser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit FormulaParser(std::string_view text) : text_(text) {}
 
   Formula parse() {
     Formula f = comparison();
@@ -85,7 +85,7 @@ class Parser {
       expect(")");
       return f;
     }
-    if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) {
+    if (at_ < text_.size() && is_digit(text_[at_])) {
       std::size_t used = 0;
       Formula f;
       f.number = std::stod(std::string(text_.substr(at_)), &used);
@@ -117,8 +117,7 @@ class Parser {
 
   std::string_view identifier() {
     const std::size_t start = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
-      ++at_;
+    at_ = end_of_word(text_, at_);
     if (at_ == start) fail("expected a name");
     return text_.substr(start, at_ - start);
   }
@@ -145,7 +144,7 @@ class Parser {
 
 }  // namespace
 
-Formula parse_formula(std::string_view text) { return Parser(text).parse(); }
+Formula parse_formula(std::string_view text) { return FormulaParser(text).parse(); }
 
 const Formula* derivative(Opcode op, std::size_t i, std::size_t n) {
   // Eager derivatives ask for every operation performed: found by place in the row, not by text.

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "lantern/ir/characters.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/op.hpp"
 
@@ -23,9 +24,9 @@ void include(std::string& letters, const Subscripts& at) {
       if (letters.find(t.letter) == std::string::npos) letters += t.letter;
 }
 
-class Parser {
+class NotationParser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit NotationParser(std::string_view text) : text_(text) {}
 
   Notation run() {
     Notation n;
@@ -232,7 +233,7 @@ const Notation& notation(std::string_view text) {
   static std::unordered_map<std::string, std::unique_ptr<const Notation>> all;
   const std::lock_guard lock(mutex);
   auto& entry = all[std::string(text)];
-  if (!entry) entry = std::make_unique<const Notation>(Parser(text).run());
+  if (!entry) entry = std::make_unique<const Notation>(NotationParser(text).run());
   return *entry;
 }
 

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lantern/ir/characters.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/external.hpp"
@@ -31,8 +32,6 @@ struct Token {
   std::uint32_t column = 1;
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 [[noreturn]] void fail_at(const Token& at, const std::string& message) {
   throw Error(std::to_string(at.line) + ":" + std::to_string(at.column) + ": " + message);
@@ -144,9 +143,9 @@ class Scanner {
 
 bool is_core(Opcode op) { return op >= Opcode::constant_; }
 
-class Parser {
+class ModuleParser {
  public:
-  explicit Parser(std::string_view text) : scanner_(text), module_(std::make_unique<Module>()) { advance(); }
+  explicit ModuleParser(std::string_view text) : scanner_(text), module_(std::make_unique<Module>()) { advance(); }
 
   std::unique_ptr<Module> run() {
     Token entry;
@@ -678,6 +677,6 @@ class Parser {
 
 }  // namespace
 
-std::unique_ptr<Module> parse(std::string_view text) { return Parser(text).run(); }
+std::unique_ptr<Module> parse(std::string_view text) { return ModuleParser(text).run(); }
 
 }  // namespace lantern::ir

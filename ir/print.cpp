@@ -8,6 +8,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "lantern/ir/characters.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/external.hpp"
 #include "lantern/ir/notation.hpp"
@@ -17,8 +18,6 @@ namespace lantern::ir {
 
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 /// Beyond this depth lines are indented no further, so that the text of a deep nest stays linear in its size.
 constexpr std::size_t deepest_indent = 40;

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 
+#include "lantern/ir/characters.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/graph.hpp"
 
@@ -31,10 +31,9 @@ class Words {
   explicit Words(std::string_view text) : text_(text) {}
 
   std::string_view next() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
+    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
     const std::size_t first = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
-      ++at_;
+    at_ = end_of_word(text_, at_);
     if (at_ == first && at_ < text_.size()) ++at_;
     return text_.substr(first, at_ - first);
   }
@@ -49,13 +48,6 @@ class Words {
   std::string_view text_;
   std::size_t at_ = 0;
 };
-
-bool is_identifier(std::string_view name) {
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;
-  for (const char c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
-  return true;
-}
 
 [[noreturn]] void refuse(std::string_view text, const std::string& what) {
   throw Error(

@@ -2,7 +2,6 @@
 #include "lantern/codegen/cuda/print_cuda.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "lantern/codegen/statement.hpp"
 #include "lantern/codegen/target.hpp"
 #include "lantern/codegen/unit.hpp"
+#include "lantern/ir/characters.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::codegen {
@@ -88,8 +88,7 @@ std::set<std::string> helpers_in(const std::string& text) {
       ++at;
     } else {
       std::size_t end = at;
-      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
-        ++end;
+      end = ir::end_of_word(text, end);
       if (text.compare(at, 3, "lt_") == 0 && end < text.size() && text[end] == '(')
         names.insert(text.substr(at, end - at));
       at = std::max(end, at + 1);

@@ -61,9 +61,9 @@ struct Place {
   std::int64_t element;
 };
 
-class Check {
+class DerivativeCheck {
  public:
-  Check(const Program& program, const Datums& arguments, const std::vector<std::string>& names,
+  DerivativeCheck(const Program& program, const Datums& arguments, const std::vector<std::string>& names,
         const DerivativeCheckOptions& options, const Location& loc)
       : program_(program), arguments_(arguments), names_(names), options_(options), loc_(loc) {
     bool single = false;
@@ -258,7 +258,7 @@ double check_derivative(const Program& program, const Datums& arguments,
                         const Location& loc) {
   double largest = 0;
   const auto check = [&](const Datums& in) {
-    largest = Check(program, in, names, options, loc).run();
+    largest = DerivativeCheck(program, in, names, options, loc).run();
     return Datums{};
   };
   run_eagerly({"check_derivative", check}, arguments);

@@ -68,21 +68,21 @@ Datum copies(const Call& call, const Datum& rows, const Datum&, const Datum& x) 
   return core::detail::expand(core::detail::reshape(x, one, call.loc), sizes, call.loc);
 }
 
-Datum sum_rows(const Call& call, const Datum& rows, const Datum& none, const Datum& x);
-Datum sum_replicated(const Call& call, const Datum& rows, const Datum& none, const Datum& x);
-Datum copy_replicated(const Call& call, const Datum& rows, const Datum& none, const Datum& x);
+Datum sum_rows(const Call& call, const Datum& rows, const Datum& unused, const Datum& x);
+Datum sum_replicated(const Call& call, const Datum& rows, const Datum& unused, const Datum& x);
+Datum copy_replicated(const Call& call, const Datum& rows, const Datum& unused, const Datum& x);
 
-Datum sum_rows(const Call& call, const Datum& rows, const Datum& none, const Datum& x) {
+Datum sum_rows(const Call& call, const Datum& rows, const Datum& unused, const Datum& x) {
   const Body transpose = [](const Call& c, const Datum& n, const Datum& b, const Datum& g) {
     return copies(c, n, b, sum_rows(c, integer(1), b, copies(c, integer(1), b, g)));
   };
-  return linear({"deterministic_sum", run_sum, transpose}, call, rows, none, x, sum_rows);
+  return linear({"deterministic_sum", run_sum, transpose}, call, rows, unused, x, sum_rows);
 }
-Datum sum_replicated(const Call& call, const Datum& rows, const Datum& none, const Datum& x) {
-  return linear({"deterministic_total", run_sum, copy_replicated}, call, rows, none, x, sum_replicated);
+Datum sum_replicated(const Call& call, const Datum& rows, const Datum& unused, const Datum& x) {
+  return linear({"deterministic_total", run_sum, copy_replicated}, call, rows, unused, x, sum_replicated);
 }
-Datum copy_replicated(const Call& call, const Datum& rows, const Datum& none, const Datum& x) {
-  return linear({"deterministic_replicate", copies, sum_replicated}, call, rows, none, x, copy_replicated);
+Datum copy_replicated(const Call& call, const Datum& rows, const Datum& unused, const Datum& x) {
+  return linear({"deterministic_replicate", copies, sum_replicated}, call, rows, unused, x, copy_replicated);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ Location place_of(const Staging& s, const Datum& d, const Location& otherwise) {
 }
 
 /// How deep regions may be nested.
-constexpr std::size_t max_depth = 1000;
+constexpr std::size_t most_regions = 1000;
 
 constexpr const char* outside_its_region =
     "a value made inside a branch, loop or function body is used outside it; make the variable outside and assign "
@@ -116,9 +116,9 @@ void StorageBase::end() noexcept {
 
 Region::Region(Staging& s, const char* what, const Location& loc)
     : staging_(s), what_(what), loc_(loc), number_(fresh_number()) {
-  if (s.regions().size() == max_depth)
+  if (s.regions().size() == most_regions)
     raise_at(loc, std::string("staging does not end: branches, loops and functions are nested ") +
-                      std::to_string(max_depth) +
+                      std::to_string(most_regions) +
                       " deep. A function that calls itself under a staged condition is staged anew for each call; "
                       "make it a FUN, or a function that calls itself by name, and whose plain arguments do not "
                       "change from call to call");

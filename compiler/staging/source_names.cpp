@@ -3,7 +3,6 @@
 #include "lantern/compiler/staging/source_names.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <unordered_set>
 
 #include "lantern/compiler/staging/source_text.hpp"
+#include "lantern/ir/characters.hpp"
 
 namespace lantern::core {
 
@@ -216,7 +216,7 @@ class Naming {
     while (end > open && line[end - 1] == ' ') --end;
     std::size_t begin = end;
     while (begin > open &&
-           (std::isalnum(static_cast<unsigned char>(line[begin - 1])) != 0 || line[begin - 1] == '_'))
+           ir::is_word(line[begin - 1]))
       --begin;
     return std::string(line.substr(begin, end - begin));
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -14,27 +13,19 @@
 
 namespace lantern::core {
 
+using ir::is_identifier;
+using ir::is_space;
+using ir::is_word;
+using ir::trimmed;
+
 namespace {
 
 constexpr std::size_t largest_file = 4U << 20;
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
-
-std::string_view trimmed(std::string_view s) {
-  while (!s.empty() && is_space(s.front())) s.remove_prefix(1);
-  while (!s.empty() && is_space(s.back())) s.remove_suffix(1);
-  return s;
-}
 
 std::size_t skip_spaces(std::string_view s, std::size_t at) {
   while (at < s.size() && is_space(s[at])) ++at;
   return at;
-}
-
-bool is_name(std::string_view s) {
-  return !s.empty() && std::isdigit(static_cast<unsigned char>(s.front())) == 0 &&
-         std::ranges::all_of(s, is_word);
 }
 
 bool is_statement_keyword(std::string_view word) {
@@ -56,6 +47,8 @@ SourceText::SourceText(std::string text, const std::string& file) : text_(std::m
 }
 
 /// By the lines that begin with #include "...".
+
+#include "lantern/ir/characters.hpp"
 void SourceText::find_headers(const std::string& file) {
   for (const std::size_t begin : lines_) {
     std::string_view line = trimmed(std::string_view(text_).substr(begin, text_.find('\n', begin) - begin));
@@ -218,14 +211,14 @@ void SourceText::find_assignment(std::size_t start) {
   } else {
     const Parameter p = declared(left);
     const std::string name = p.name.empty() ? p.type : p.name;
-    if (!is_name(name) || p.type == "using" || p.type == "return") return;
+    if (!is_identifier(name) || p.type == "using" || p.type == "return") return;
     a.names.push_back(name);
   }
   std::size_t end = equals;
   for (; end < all.size() && std::string_view(";,)}").find(all[end]) == std::string_view::npos; ++end)
     if (all[end] == '(' || all[end] == '[' || all[end] == '{') end = closed(end) - 1;
   a.range = {start, std::min(end + 1, all.size())};
-  if (const std::string_view right = trimmed(all.substr(equals + 1, end - equals - 1)); is_name(right))
+  if (const std::string_view right = trimmed(all.substr(equals + 1, end - equals - 1)); is_identifier(right))
     a.value = right;
   assignments_.push_back(std::move(a));
   if (end < all.size() && all[end] == ',') find_assignment(end + 1);  // double x = 1, y = 2;

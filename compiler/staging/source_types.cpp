@@ -3,26 +3,23 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdlib>
 #include <optional>
 #include <utility>
 
+#include "lantern/ir/characters.hpp"
+
 namespace lantern::core {
+
+using ir::is_space;
+using ir::is_word;
+using ir::trimmed;
 
 namespace {
 
 constexpr std::size_t most_values = 1000;
 constexpr int deepest = 16;
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
-
-std::string_view trimmed(std::string_view s) {
-  while (!s.empty() && is_space(s.front())) s.remove_prefix(1);
-  while (!s.empty() && is_space(s.back())) s.remove_suffix(1);
-  return s;
-}
 
 std::string_view first_word(std::string_view s) {
   return s.substr(0, static_cast<std::size_t>(std::ranges::find_if_not(s, is_word) - s.begin()));

@@ -16,7 +16,7 @@
 namespace lantern::core {
 
 namespace {
-constexpr std::size_t max_depth = 256;
+constexpr std::size_t deepest_staging = 256;
 
 bool is_self_or_ancestor(const StagedFunction* candidate, const StagedFunction* of) {
   for (; of; of = of->parent)
@@ -110,8 +110,8 @@ StagedFunction& Staging::stage(const std::string& name, const std::vector<ir::Ty
                                const std::vector<ir::Type>* results,
                                ir::FunctionRef<Datums(Datums)> body, const Location& loc,
                                const std::function<void(StagedFunction*)>& begun) {
-  if (current_ && current_->depth + 1 > max_depth)
-    raise_at(loc, "staging '" + name + "' does not end: " + std::to_string(max_depth) +
+  if (current_ && current_->depth + 1 > deepest_staging)
+    raise_at(loc, "staging '" + name + "' does not end: " + std::to_string(deepest_staging) +
                       " functions are nested inside each other; a recursion that depends on run-time values "
                       "must go through FUN, and the order of a derivative must be known while staging");
   Attempt attempt(*this);

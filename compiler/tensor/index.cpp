@@ -4,16 +4,10 @@
 
 namespace lantern::core::detail {
 
-namespace {
-
-ir::Kind element(const Datum& t) { return t.type().element(); }
-
-}  // namespace
-
 Datum where(const Datum& c, const Datum& first, const Datum& second, const Location& loc) {
   const Build b{loc};
   Datum condition = c, x = first, y = second;
-  if (element(x) != element(y))
+  if (x.type().element() != y.type().element())
     raise_at(loc, "where: expected two operands of one element type, got " + x.type().str() + " and " + y.type().str());
   // The shape that all three have together, in the condition first, then in the others.
   const auto like = [&](const Datum& d, const Datum& other) { return broadcast_like(d, other, loc); };
@@ -31,7 +25,7 @@ Datum take_along(const Datum& t, int given, const Datum& indices, const Location
   Indices sizes(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(axis));
   sizes.insert(sizes.end(), chosen.begin(), chosen.end());
   sizes.insert(sizes.end(), own.begin() + static_cast<std::ptrdiff_t>(axis) + 1, own.end());
-  return b.tabulate(element(t), sizes, [&](const Indices& at) {
+  return b.tabulate(t.type().element(), sizes, [&](const Indices& at) {
     const auto first = at.begin() + static_cast<std::ptrdiff_t>(axis);
     const auto behind = first + static_cast<std::ptrdiff_t>(chosen.size());
     Indices from(at.begin(), first);
@@ -47,7 +41,7 @@ Datum gather(const Datum& t, int given, const Datum& indices, const Location& lo
   if (indices.type().rank() != t.type().rank())
     raise_at(loc, "gather: expected indices of as many dimensions as " + t.type().str() + " has, got " +
                       indices.type().str());
-  return b.tabulate(element(t), b.sizes(indices), [&](Indices at) {
+  return b.tabulate(t.type().element(), b.sizes(indices), [&](Indices at) {
     at[axis] = b.get(indices, at);
     return b.get(t, at);
   });
@@ -56,7 +50,7 @@ Datum gather(const Datum& t, int given, const Datum& indices, const Location& lo
 Datum scatter_add(const Datum& t, int given, const Datum& indices, const Datum& v, const Location& loc) {
   const Build b{loc};
   const auto axis = static_cast<std::size_t>(axis_of("scatter_add", t, given, loc));
-  if (indices.type().rank() != 1 || v.type().rank() != t.type().rank() || element(v) != element(t))
+  if (indices.type().rank() != 1 || v.type().rank() != t.type().rank() || v.type().element() != t.type().element())
     raise_at(loc, "scatter_add: expected a vector of indices and values of as many dimensions and the element type of " +
                       t.type().str() + ", got " + indices.type().str() + " and " + v.type().str());
   Indices sizes = b.sizes(t);

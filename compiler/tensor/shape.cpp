@@ -7,12 +7,6 @@
 
 namespace lantern::core::detail {
 
-namespace {
-
-ir::Kind element(const Datum& t) { return t.type().element(); }
-
-}  // namespace
-
 Datum tabulate(ir::Kind kind, const Datums& sizes, FunctionRef<Datum(const Datums&)> body,
                const Location& loc) {
   return Build{loc}.tabulate(kind, sizes, body);
@@ -111,7 +105,7 @@ Datum expand(const Datum& t, const Datums& sizes, const Location& loc) {
   return branch(
       as_they_are, [&] { return Datums{expanded(b, t, sizes)}; },
       [&] {
-        return Datums{b.tabulate(element(t), sizes, [&](const Indices& at) {
+        return Datums{b.tabulate(t.type().element(), sizes, [&](const Indices& at) {
           Indices from(at.begin() + more, at.end());
           for (std::size_t k = 0; k < from.size(); ++k) {
             const Datum last = b.sub(b.size(t, static_cast<int>(k)), Build::integer(1));
@@ -147,7 +141,7 @@ Datum flip(const Datum& t, std::span<const int> axes, const Location& loc) {
   const Build b{loc};
   const std::vector<int> turned = axes_of("flip", t, axes, loc);
   const Indices sizes = b.sizes(t);
-  return b.tabulate(element(t), sizes, [&](Indices at) {
+  return b.tabulate(t.type().element(), sizes, [&](Indices at) {
     for (const int d : turned) {
       const auto i = static_cast<std::size_t>(d);
       at[i] = b.sub(b.sub(sizes[i], Build::integer(1)), at[i]);
@@ -163,7 +157,7 @@ Datum roll(const Datum& t, int given, const Datum& by, const Location& loc) {
   const Datum n = b.binary(Opcode::imax_, sizes[axis], Build::integer(1));
   // Where the first element comes from: -by modulo n, not below 0. Two pieces, each read in order.
   const Datum start = b.rem(b.sub(n, b.rem(by, n)), n);
-  return b.tabulate(element(t), sizes, [&](Indices at) {
+  return b.tabulate(t.type().element(), sizes, [&](Indices at) {
     const Datum moved = b.add(at[axis], start);
     at[axis] = b.select(b.less(moved, n), moved, b.sub(moved, n));
     return b.get(t, at);
@@ -196,7 +190,7 @@ Datum pad(const Datum& t, const std::vector<std::array<Datum, 2>>& widths, Pad h
     parts[d].hi = b.add(before, inner[d]);
   }
   if (how == Pad::constant) return with_part(b.fill(value, sizes), parts, t, loc);
-  return b.tabulate(element(t), sizes, [&](Indices at) {
+  return b.tabulate(t.type().element(), sizes, [&](Indices at) {
     for (std::size_t d = 0; d < widths.size(); ++d) {
       const Datum zero = Build::integer(0), last = b.sub(inner[d], Build::integer(1));
       const Datum i = b.sub(at[d], widths[d][0]);
@@ -219,7 +213,7 @@ Datum joined_along(const char* what, std::span<const Datum> operands, int given,
   const auto axis = static_cast<std::size_t>(axis_of(what, first, given, loc));
   Indices sizes = b.sizes(first);
   for (const Datum& t : operands.subspan(1)) {
-    if (!t.type().is_tensor() || t.type().rank() != first.type().rank() || element(t) != element(first))
+    if (!t.type().is_tensor() || t.type().rank() != first.type().rank() || t.type().element() != first.type().element())
       raise_at(loc, name + "tensors of one element type and as many dimensions, got " + first.type().str() + " and " +
                         t.type().str());
     for (std::size_t d = 0; d < sizes.size(); ++d)
@@ -246,7 +240,7 @@ Datum joined_along(const char* what, std::span<const Datum> operands, int given,
     rows = {product(0, axis), sizes[axis]};
     if (axis + 1 < sizes.size()) rows.push_back(product(axis + 1, sizes.size()));
   }
-  Datum out = b.fill(Datum::zero(ir::Type(element(first))), rows), from = Build::integer(0);
+  Datum out = b.fill(Datum::zero(ir::Type(first.type().element())), rows), from = Build::integer(0);
   for (const Datum& t : operands) {
     Indices own = joins ? rows : b.sizes(t);
     own[along] = b.size(t, static_cast<int>(axis));

@@ -2,13 +2,15 @@
 #include "comments.hpp"
 
 #include <algorithm>
-#include <cctype>
+
+#include "lantern/ir/characters.hpp"
 
 namespace lantern::tool {
 
+using ir::is_word;
+
 namespace {
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 class Reader {
  public:
@@ -82,7 +84,7 @@ class Reader {
     if (at_ == 0 || !is_word(text_[at_ - 1])) return false;
     std::size_t begin = at_;
     while (begin > 0 && (is_word(text_[begin - 1]) || text_[begin - 1] == '\'')) --begin;
-    return std::isdigit(static_cast<unsigned char>(text_[begin])) != 0;
+    return ir::is_digit(text_[begin]);
   }
 
   std::string_view text_;

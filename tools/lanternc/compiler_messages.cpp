@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -14,6 +13,8 @@
 #include <utility>
 
 #include "remedies.hpp"
+
+#include "lantern/ir/characters.hpp"
 
 namespace lantern::tool {
 
@@ -139,7 +140,7 @@ bool is_heading(string_view line) {
 
 bool is_closing_word(string_view line) {
   return line == "compilation terminated." || line == "cc1plus: some warnings being treated as errors" ||
-         (line.ends_with(" generated.") && std::isdigit(static_cast<unsigned char>(line[0])) != 0);
+         (line.ends_with(" generated.") && ir::is_digit(line[0]));
 }
 
 /// What Clang says in notes of how it got to a place.

@@ -1,9 +1,10 @@
 // make's quoting: "\ " is a space, "$$" a dollar, "\#" a hash, a backslash at the end of a line goes on.
 #include "dependencies.hpp"
 
-#include <cctype>
 
 #include "lantern/codegen/toolchain/process.hpp"
+
+#include "lantern/ir/characters.hpp"
 
 namespace lantern::tool {
 
@@ -29,7 +30,7 @@ std::vector<std::string> read_dependencies(const std::filesystem::path& rule) {
       ++at;
     } else if (c == '\n') {
       break;  // another rule
-    } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+    } else if (ir::is_space(c)) {
       end_word();
     } else {
       file += c;

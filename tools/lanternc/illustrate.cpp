@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/compiler/frontend/clang/expressions.hpp"
 #include "lantern/compiler/frontend/clang/lines.hpp"
+#include "lantern/ir/characters.hpp"
 
 namespace lantern::tool {
 
@@ -82,8 +82,7 @@ std::string shown(const std::string& file, const std::string& text, const Marked
 /// "the left operand, argument 1 of 'f', is ..." with the variable's name instead.
 std::string with_name(const std::string& message, const std::string& text, std::uint32_t at) {
   std::uint32_t end = at;
-  while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_'))
-    ++end;
+  end = ir::end_of_word(text, end);
   static const std::regex position(R"(, argument \d+ of '[^']*',)");
   return std::regex_replace(message, position, " '" + text.substr(at, end - at) + "'");
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -144,11 +143,10 @@ std::string text_of(const std::filesystem::path& file) {
 /// Whether a file declares a function of this name: behind its type at the beginning of a line, or behind a type with <>.
 bool declares(const std::filesystem::path& file, const std::string& name) {
   const std::string text = text_of(file);
-  const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
   const std::string declared = " " + name + "(";
   for (std::size_t at = text.find(declared, 1); at != std::string::npos; at = text.find(declared, at + 1)) {
     const std::size_t line = text.rfind('\n', at) + 1;
-    if (text[at - 1] == '>' || (is_letter(text[line]) && text.compare(line, 7, "return ") != 0)) return true;
+    if (text[at - 1] == '>' || (ir::is_word(text[line]) && text.compare(line, 7, "return ") != 0)) return true;
   }
   return false;
 }
@@ -188,6 +186,8 @@ Remedy missing_header(string_view error, const std::vector<string_view>& notes, 
       return told("write " + qualified + " and #include <lantern/" + header + ".hpp>");
   }
   if (of_tensors(*name)) return told("write #include <lantern/tensor.hpp>: " + std::string(*name) + " is there");
+
+#include "lantern/ir/characters.hpp"
   return std::nullopt;
 }
 

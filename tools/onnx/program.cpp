@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "lantern/nn.hpp"
+#include "lantern/ir/characters.hpp"
 #include "lantern/onnx.hpp"
 #include "tool.hpp"
 
@@ -122,7 +123,7 @@ std::string function_name(const onnx::Model& m, const OnnxOptions& options) {
   std::string name = options.name.empty() ? m.graph.name : options.name;
   for (char& c : name)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) name = "model_" + name;
+  if (name.empty() || ir::is_digit(name[0])) name = "model_" + name;
   return options.train && options.name.empty() ? name + (options.optimizer.empty() ? "_gradient" : "_step")
                                                : name;
 }

@@ -14,7 +14,6 @@ namespace {
 
 using Id = Name;
 using Store = std::map<Id, Datum, std::less<>, PoolAllocator<std::pair<const Id, Datum>>>;
-using Variable = Named;
 
 /// The store in which g has been added to the adjoint of x.
 Store plus(Store store, Id x, const Datum& g, const Location& loc) {
@@ -36,16 +35,16 @@ class Functional : public EagerReverse {
     });
   }
   void seed(const Datum& result, const Datum& g, const Location& loc) override {
-    if (const auto* z = number_of<Variable>(result)) seeds_ = plus(std::move(seeds_), z->name, g, loc);
+    if (const auto* z = number_of<Named>(result)) seeds_ = plus(std::move(seeds_), z->name, g, loc);
   }
   Datum adjoint(const Datum& input, const Location& loc) override {
-    const auto* x = number_of<Variable>(input);
+    const auto* x = number_of<Named>(input);
     const auto found = adjoints_.find(x->name);
     return found == adjoints_.end() ? zeros_like(x->primal, loc) : found->second;
   }
 
  private:
-  Datum fresh(const Datum& primal) { return make_number<Variable>(primal, ++ids_); }
+  Datum fresh(const Datum& primal) { return make_number<Named>(primal, ++ids_); }
 
   Datums handle_step(Step b) override {
     return shift<Datums>(prompt_, [this, b = std::move(b)](auto k) -> Store {
@@ -54,14 +53,14 @@ class Functional : public EagerReverse {
       Store store = k(y);
       Datums own;
       for (const Datum& r : y) {
-        const auto* number = number_of<Variable>(r);
+        const auto* number = number_of<Named>(r);
         auto entry = number ? store.extract(number->name) : Store::node_type();
         own.push_back(entry.empty() ? Datum() : std::move(entry.mapped()));
       }
       const Datums shares = b.shares(own);
       for (std::size_t i = shares.size(); i-- > 0;)
         if (!shares[i].empty())
-          store = plus(std::move(store), number_of<Variable>(b.operands()[i])->name, shares[i], b.backward());
+          store = plus(std::move(store), number_of<Named>(b.operands()[i])->name, shares[i], b.backward());
       return store;
     });
   }

@@ -7,7 +7,6 @@
 #include "lantern/compiler/frontend/clang/lower.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <set>
 #include <stdexcept>
@@ -18,8 +17,11 @@
 #include "lantern/compiler/frontend/clang/recursion.hpp"
 #include "lantern/compiler/frontend/clang/region.hpp"
 #include "lantern/compiler/frontend/clang/ways.hpp"
+#include "lantern/ir/characters.hpp"
 
 namespace lantern::frontend {
+
+using ir::is_word;
 
 namespace {
 
@@ -143,7 +145,7 @@ class Lowering : Complaints {
         from = static_cast<std::uint32_t>(std::min<std::size_t>(text_.find('\n', from), to));
       else if (text_.compare(from, 2, "/*") == 0)
         from = static_cast<std::uint32_t>(std::min<std::size_t>(text_.find("*/", from), to)) + 2;
-      else if (std::isspace(static_cast<unsigned char>(text_[from++])) == 0)
+      else if (!ir::is_space(text_[from++]))
         return false;
     }
     return true;
@@ -286,7 +288,6 @@ class Lowering : Complaints {
       }
     return false;
   }
-  static bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
   static std::string open_branch(const std::string& type) {
     return native + "branch" + (type.empty() ? "" : "<" + type + ">") + "(";
   }

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/frontend/clang/template_types.hpp"
+#include "lantern/ir/characters.hpp"
 
 namespace lantern::frontend {
 
@@ -189,7 +190,7 @@ class Reader {
     std::uint32_t at = node->range.end;
     const std::string& all = unit_.text;
     for (;;) {
-      while (at < all.size() && std::isspace(static_cast<unsigned char>(all[at])) != 0) ++at;
+      while (at < all.size() && ir::is_space(all[at])) ++at;
       if (all.compare(at, 2, "//") == 0)
         at = static_cast<std::uint32_t>(std::min(all.find('\n', at), all.size()));
       else if (all.compare(at, 2, "/*") == 0)

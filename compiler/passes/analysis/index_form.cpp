@@ -12,7 +12,7 @@ namespace lantern::passes {
 namespace {
 
 constexpr std::size_t most_terms = 16;
-constexpr int most_steps = 64;  ///< operations that are looked through for one form
+constexpr int most_form_operations = 64;  ///< operations that are looked through for one form
 
 /// x * y modulo 2^64.
 std::int64_t times(std::int64_t x, std::int64_t y) {
@@ -165,7 +165,7 @@ IndexForm form(const Value* v, int& steps) {
 }  // namespace
 
 IndexForm index_form(const Value* v) {
-  int steps = most_steps;
+  int steps = most_form_operations;
   return form(v, steps);
 }
 

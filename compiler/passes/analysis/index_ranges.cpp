@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t longest_sum = 8;
 constexpr std::size_t most_facts = 12;  ///< that are tried for one unknown
-constexpr int deepest = 6, most_steps = 200;
+constexpr int deepest_proof = 6, most_proof_steps = 200;
 // No memory holds a tensor of more elements, and no loop makes more iterations: they would take weeks.
 constexpr std::int64_t largest_size = std::int64_t{1} << 50, largest_trip_count = std::int64_t{1} << 50;
 constexpr std::int64_t largest_step = 1024;
@@ -237,8 +237,8 @@ void IndexRanges::assume(const Value* condition, bool holds) {
 }
 
 bool IndexRanges::proved(const Sum& s) {
-  int steps = most_steps;
-  return s.known && proved(s, deepest, steps);
+  int steps = most_proof_steps;
+  return s.known && proved(s, deepest_proof, steps);
 }
 
 /// True where s is not negative: takes facts away until only sizes and a number are left.

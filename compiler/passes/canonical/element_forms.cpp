@@ -12,7 +12,7 @@ namespace lantern::passes {
 namespace {
 
 /// A 6 by 6 matrix: the covariance of a position and a velocity in space.
-constexpr std::int64_t most_elements = 36;
+constexpr std::int64_t most_expanded = 36;
 
 bool is_number_or_small(const Value* v) { return v->type.is_scalar() || is_small(v->type); }
 
@@ -192,9 +192,9 @@ bool is_small(const ir::Type& type) {
   if (!type.is_tensor() || type.rank() == 0) return false;
   std::int64_t n = 1;
   for (const std::int64_t d : type.dims()) {
-    if (d < 1 || d > most_elements) return false;  // unknown dimensions are negative
+    if (d < 1 || d > most_expanded) return false;  // unknown dimensions are negative
     n *= d;
-    if (n > most_elements) return false;
+    if (n > most_expanded) return false;
   }
   return true;
 }

@@ -15,8 +15,8 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr std::int64_t most_elements = 16, most_iterations = 16;
-constexpr std::size_t most_operations = 1000;  ///< of an unrolled nest
+constexpr std::int64_t most_fixed_elements = 16, most_iterations = 16;
+constexpr std::size_t most_unrolled = 1000;  ///< of an unrolled nest
 
 /// Values that may hold the same array (union-find), and what is known of it.
 class Arrays {
@@ -66,11 +66,11 @@ class Arrays {
     std::int64_t count = 1;
     for (std::size_t i = 1; i < fill.operands.size(); ++i) {
       const Op* const size = constant(fill.operands[i]);
-      if (!size || size->integer < 1 || size->integer > most_elements) return {};
+      if (!size || size->integer < 1 || size->integer > most_fixed_elements) return {};
       dims.push_back(size->integer);
       count *= size->integer;
     }
-    if (dims.empty() || count > most_elements || !fill.operands[0]->type.is_scalar()) return {};
+    if (dims.empty() || count > most_fixed_elements || !fill.operands[0]->type.is_scalar()) return {};
     return dims;
   }
 
@@ -160,7 +160,7 @@ std::optional<std::size_t> unrolled_size(const Block* block, const std::unordere
       own += *inner;
     }
     if (loops.contains(op)) own *= static_cast<std::size_t>(known_trip_counts(op).value_or(1));
-    if (op->is(Opcode::push_) || op->is(Opcode::pop_) || own > most_operations) return {};
+    if (op->is(Opcode::push_) || op->is(Opcode::pop_) || own > most_unrolled) return {};
     size += own;
   }
   return size;
@@ -175,7 +175,7 @@ std::optional<std::unordered_set<Op*>> loops_of(const Arrays::Group& group) {
       if (!collect_loops(op->operands[d], loops)) return {};
   for (Op* loop : loops) {
     const auto size = unrolled_size(loop->blocks[1], loops);
-    if (!size || *size * static_cast<std::size_t>(known_trip_counts(loop).value_or(1)) > most_operations) return {};
+    if (!size || *size * static_cast<std::size_t>(known_trip_counts(loop).value_or(1)) > most_unrolled) return {};
   }
   return loops;
 }

@@ -16,7 +16,7 @@ using ir::Function;
 using ir::Type;
 
 /// Beyond so many operations on numbers code would grow more than it gains.
-constexpr std::size_t most_operations = 10'000;
+constexpr std::size_t most_split_operations = 10'000;
 
 /// What a value holds, or a cell for it.
 const Type& held(const Type& type) { return type.is_ref() ? type.content() : type; }
@@ -28,13 +28,13 @@ Type element_type(const Type& type) {
 }
 
 /// Something that holds tensors: a value; what a continuation is called with; a function's result; a tape.
-struct Place {
+struct Component {
   const void* owner = nullptr;
   std::size_t index = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const Component&) const = default;
 };
-struct PlaceHash {
-  std::size_t operator()(const Place& p) const {
+struct ComponentHash {
+  std::size_t operator()(const Component& p) const {
     return std::hash<const void*>()(p.owner) ^ (p.index * 0x9e3779b97f4a7c15u);
   }
 };
@@ -56,14 +56,14 @@ class Groups {
   }
 
   /// False where nothing should be done.
-  bool any() const { return known_ && small_ && cost_ <= most_operations; }
+  bool any() const { return known_ && small_ && cost_ <= most_split_operations; }
 
   /// True where the elements of what a place holds are values of their own.
-  bool is_split(const Place& p) const {
+  bool is_split(const Component& p) const {
     const auto it = nodes_.find(p);
     return it != nodes_.end() && !in_memory_[root(it->second)];
   }
-  bool is_split(const Value* v) const { return is_split(Place{v, itself}); }
+  bool is_split(const Value* v) const { return is_split(Component{v, itself}); }
 
  private:
   void function(const Function& f) {
@@ -196,7 +196,7 @@ class Groups {
     if (holds_tensor(v->type)) in_memory_[root(node({v, itself}, v->type))] = true;
   }
 
-  void link(const Place& a, const Type& type_a, const Place& b, const Type& type_b) {
+  void link(const Component& a, const Type& type_a, const Component& b, const Type& type_b) {
     if (!holds_tensor(type_a) && !holds_tensor(type_b)) return;
     const std::size_t x = root(node(a, type_a)), y = root(node(b, type_b));
     if (!(held(type_a) == held(type_b))) in_memory_[x] = in_memory_[y] = true;
@@ -205,7 +205,7 @@ class Groups {
     parents_[x] = y;
   }
 
-  std::size_t node(const Place& p, const Type& type) {
+  std::size_t node(const Component& p, const Type& type) {
     if (!holds_tensor(type)) return 0;
     const auto [it, added] = nodes_.try_emplace(p, parents_.size());
     if (added) {
@@ -222,7 +222,7 @@ class Groups {
 
   ir::Module& module_;
   std::unordered_map<const Function*, bool> called_;
-  std::unordered_map<Place, std::size_t, PlaceHash> nodes_;
+  std::unordered_map<Component, std::size_t, ComponentHash> nodes_;
   mutable std::vector<std::size_t> parents_{0};
   std::vector<bool> in_memory_{true};
   bool known_ = true;     ///< all constructs are
@@ -352,7 +352,7 @@ class Scalars : public Rewriter {
     std::vector<Type> results;
     for (std::size_t i = 0; i < function().result_types.size(); ++i) {
       const Type& type = function().result_types[i];
-      const bool split = groups_.is_split(Place{&function(), i});
+      const bool split = groups_.is_split(Component{&function(), i});
       results.insert(results.end(), split ? element_count(type) : 1, split ? Type(type.element()) : type);
     }
     function().result_types = std::move(results);
@@ -365,7 +365,7 @@ class Scalars : public Rewriter {
     in_order(
         types,
         [&](std::size_t i) {
-          return groups_.is_split(Place{k, i});
+          return groups_.is_split(Component{k, i});
         },
         [&](std::size_t i, std::size_t) { parts.push_back(element_type(types[i])); },
         [&](std::size_t i) { parts.push_back(types[i]); });

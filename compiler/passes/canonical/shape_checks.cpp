@@ -18,7 +18,7 @@ namespace lantern::passes {
 namespace {
 
 /// Where a check is, and what must hold for its operation to run.
-struct Place {
+struct CheckPlace {
   Block* block = nullptr;
   Op* before = nullptr;
   std::vector<std::pair<Value*, Value*>> guards;  ///< innermost first: the first iteration's number, and the bound
@@ -29,8 +29,8 @@ struct Place {
 bool at_hand(const Value* v, const Block* from) { return constant(v) || ir::visible_from(v, from); }
 
 /// As far out of counting loops as the sizes are known.
-Place place_of(Op* op, const EqualSizes& sizes) {
-  Place place{op->parent, op, {}};
+CheckPlace place_of(Op* op, const EqualSizes& sizes) {
+  CheckPlace place{op->parent, op, {}};
   for (Op* loop = op->parent->parent; loop && loop->is(Opcode::loop_) && place.block == loop->blocks[1];
        loop = place.block->parent) {
     const auto count = counted(loop);
@@ -64,7 +64,7 @@ struct Shown {
 };
 
 void emit_check(ir::Module& module, const Op& op, const EqualSizes& sizes, const Shown& shown,
-                const Place& place) {
+                const CheckPlace& place) {
   const auto again = [](ir::Builder& b, Value* v) {
     const Op* c = constant(v);
     return c ? b.integer(c->integer) : v;
@@ -143,7 +143,7 @@ bool keep_shape_checks(ir::Function& function, const std::vector<Op*>& ops) {
     Op* op;
     EqualSizes sizes;
     Shown shown;
-    Place place;
+    CheckPlace place;
   };
   std::vector<Check> checks;
   // Where a check of the same sizes is already, for the same iterations.
@@ -199,7 +199,7 @@ bool keep_shape_checks(ir::Function& function, const std::vector<Op*>& ops) {
         sizes.b = shapes.source(sizes.b.value, static_cast<std::size_t>(sizes.b.dimension));
         Number a = known_size(sizes.a), b = known_size(sizes.b);
         if (a == b) continue;
-        Place place = place_of(op, sizes);
+        CheckPlace place = place_of(op, sizes);
         std::vector<Number> iterations;
         for (const auto& [first, bound] : place.guards)
           iterations.insert(iterations.end(), {number(first), number(bound)});

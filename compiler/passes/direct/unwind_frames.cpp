@@ -9,6 +9,7 @@
 #include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/analysis/reaching_definition.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
+#include "lantern/ir/characters.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/clone.hpp"
 #include "lantern/ir/error.hpp"
@@ -74,7 +75,7 @@ int price(const Op& op) {
   // Functions of the mathematical library cost more than memory.
   for (std::size_t i = 0; i < row.expression.size(); ++i)
     if (row.expression[i] == '(' && i > 0 &&
-        std::isalpha(static_cast<unsigned char>(row.expression[i - 1])) && !op.is(Opcode::min_) &&
+        ir::is_letter(row.expression[i - 1]) && !op.is(Opcode::min_) &&
         !op.is(Opcode::max_) && !op.is(Opcode::fma_) && !op.is(Opcode::abs_))
       return never;
   return integer ? 1 : float_operation;
