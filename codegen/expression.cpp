@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 
 
 namespace lantern::codegen {

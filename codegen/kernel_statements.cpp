@@ -20,7 +20,7 @@
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::codegen {
 

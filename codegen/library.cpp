@@ -9,7 +9,7 @@
 #include "lantern/codegen/example_main.hpp"
 #include "lantern/codegen/statement.hpp"
 #include "lantern/codegen/unit.hpp"
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 #include "lantern/ir/escape.hpp"
 #include "lantern/ir/prototype.hpp"
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstring>
 
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 #include "lantern/ir/op.hpp"
 
 namespace lantern::codegen {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::ir {

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/op.hpp"
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <unordered_set>
 
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/external.hpp"
 #include "lantern/ir/notation.hpp"

@@ -5,7 +5,7 @@
 #include <array>
 #include <map>
 
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/graph.hpp"
 

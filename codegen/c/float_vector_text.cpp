@@ -8,7 +8,7 @@ namespace lantern::codegen {
 
 namespace {
 
-constexpr std::array templates{
+constexpr std::array of_floats{
     // By what comparisons of the same vectors give.
     VectorTemplate{"choose", "",
                    "static inline $V lt_choose_$N($M c, $V x, $V y) { return ($V)((c & ($M)x) | (~c & "
@@ -105,7 +105,7 @@ constexpr std::array math{
 
 }  // namespace
 
-std::span<const VectorTemplate> float_vector_templates() { return templates; }
+std::span<const VectorTemplate> float_vector_templates() { return of_floats; }
 std::span<const VectorTemplate> float_math_templates() { return math; }
 
 std::string_view float_masks() {

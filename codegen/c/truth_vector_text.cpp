@@ -9,7 +9,7 @@ namespace lantern::codegen {
 namespace {
 
 /// An array of truth values has a byte, 1 or 0, for each; a lane has eight, all bits set or none.
-constexpr std::array templates{
+constexpr std::array of_truths{
     VectorTemplate{"load", "", R"c(static inline $V lt_load_$N(const $E* p) {
   typedef unsigned char bytes __attribute__((vector_size($L), aligned(1), may_alias));
   return -__builtin_convertvector(*(const bytes*)p, $V);
@@ -110,7 +110,7 @@ constexpr std::array templates{
 
 }  // namespace
 
-std::span<const VectorTemplate> truth_templates() { return templates; }
+std::span<const VectorTemplate> truth_templates() { return of_truths; }
 
 std::string packed_truths(int lanes) {
   return lanes <= 8    ? "unsigned char"

@@ -20,7 +20,7 @@ namespace {
 
 using Template = VectorTemplate;
 
-constexpr std::array templates{
+constexpr std::array helper_templates{
     Template{"load", "", "static inline $V lt_load_$N(const $E* p) { return *(const $V_memory*)p; }\n"},
     Template{"store", "", "static inline void lt_store_$N($E* p, $V x) { *($V_memory*)p = x; }\n"},
     Template{"add", "load store",
@@ -243,7 +243,7 @@ std::string numbers(int from, int to) {
   return s;
 }
 
-std::string replaced(std::string_view text, const std::string& v, const std::string& n, const std::string& e,
+std::string instantiated(std::string_view text, const std::string& v, const std::string& n, const std::string& e,
                      const std::string& lanes, const std::string& index, const std::string& mask) {
   std::string s;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -457,7 +457,7 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
         add(Group::functions, packed_by_halves(what, function, lanes));
       else
         add(Group::functions,
-            replaced(t->text, type, truths, bits ? packed_truths(lanes) : target_->element(kind),
+            instantiated(t->text, type, truths, bits ? packed_truths(lanes) : target_->element(kind),
                      std::to_string(lanes), index, index));
       return function;
     }
@@ -630,7 +630,7 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
       from = end + 1;
     }
     const std::string mask = narrow ? vector(Kind::i32, lanes) : index;
-    add(Group::functions, replaced(t.text, type, name, element, l, index, mask));
+    add(Group::functions, instantiated(t.text, type, name, element, l, index, mask));
     return full;
   };
   if (what == "load_some" || what == "store_some") masks(kind);
@@ -639,7 +639,7 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
     if (const auto t = std::ranges::find_if(float_vector_templates(), of_name);
         t != float_vector_templates().end())
       return instance(*t);
-  if (const auto t = std::ranges::find_if(templates, of_name); t != templates.end()) return instance(*t);
+  if (const auto t = std::ranges::find_if(helper_templates, of_name); t != helper_templates.end()) return instance(*t);
   const std::span<const Template> math = narrow ? float_math_templates() : own_math;
   if (const auto t = std::ranges::find_if(math, of_name); t != math.end() && !strict_) {
     if (lanes <= part_of(kind)) return instance(*t);

@@ -13,7 +13,7 @@
 #include "lantern/codegen/statement.hpp"
 #include "lantern/codegen/target.hpp"
 #include "lantern/codegen/unit.hpp"
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::codegen {
@@ -69,12 +69,6 @@ void require_direct(const std::vector<const ir::Function*>& functions) {
 
 // ---- text
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
-
 /// The helpers of the prelude that a text calls, by name: lt_push_f64, lt_div_i64, ... No other name begins
 /// so; what literals and comments hold is the user's.
 std::set<std::string> helpers_in(const std::string& text) {
@@ -116,8 +110,8 @@ class DeviceParts {
   void add(const std::string& helper) {
     if (on_tape(helper)) {
       const bool push = helper.starts_with("lt_push_");
-      const std::string text = replaced(push ? cuda_text::push : cuda_text::pop, "$NAME", helper);
-      text_ += replaced(text, "$T", target_.element(kind_of(helper))) + "\n";
+      const std::string text = ir::replaced(push ? cuda_text::push : cuda_text::pop, "$NAME", helper);
+      text_ += ir::replaced(text, "$T", target_.element(kind_of(helper))) + "\n";
       return;
     }
     const std::string name = helper.substr(3);
@@ -136,7 +130,7 @@ class DeviceParts {
     for (const std::string_view need : row->needs) part(std::string(need), kind);
     std::string text = "\n" + instantiated(row->text, kind, target_);
     for (const char* start : {"\nstatic ", "\nLT_SELDOM static ", "\nLT_FAILS static "})
-      text = replaced(text, start, "\nstatic __device__ ");
+      text = ir::replaced(text, start, "\nstatic __device__ ");
     text_ += text.substr(1) + "\n";
   }
 
@@ -173,17 +167,17 @@ class Printer {
     DeviceParts parts(target_);
     for (const std::string& helper : helpers) parts.add(helper);
     std::string prelude =
-        !fails_ ? "" : replaced(cuda_text::failure, "$FAILED", std::to_string(cuda_check_failed));
+        !fails_ ? "" : ir::replaced(cuda_text::failure, "$FAILED", std::to_string(cuda_check_failed));
     const bool composes = parts.text().find("ws->message") != std::string::npos;
     if (fails_)
-      prelude = replaced(prelude, "$FIELDS", std::string(recursive() ? cuda_text::stack_field : "") + (tapes_ ? tape_fields() : "") +
+      prelude = ir::replaced(prelude, "$FIELDS", std::string(recursive() ? cuda_text::stack_field : "") + (tapes_ ? tape_fields() : "") +
                                                  (composes ? cuda_text::message_field : ""));
-    if (tapes_) prelude += replaced(cuda_text::tape, "$OVERFLOW", std::to_string(cuda_tape_overflow));
+    if (tapes_) prelude += ir::replaced(cuda_text::tape, "$OVERFLOW", std::to_string(cuda_tape_overflow));
     prelude += parts.text();
 
-    std::string text = replaced(cuda_text::title, "$NAME", entry.name);
+    std::string text = ir::replaced(cuda_text::title, "$NAME", entry.name);
     if (prelude.find("printf(") != std::string::npos)
-      text = replaced(text, "#include <stdint.h>\n", "#include <stdint.h>\n#include <stdio.h>\n");
+      text = ir::replaced(text, "#include <stdint.h>\n", "#include <stdint.h>\n#include <stdio.h>\n");
     if (recursive()) text += cuda_text::stack_bytes;
     text += "namespace " + code_ + " {\n\n" + prelude;
     if (!functions.declarations.empty()) text += functions.declarations + "\n";
@@ -288,7 +282,7 @@ class Printer {
     std::string text = tapes_ ? cuda_text::limits : "";
     text += "namespace " + code_ + " {\n\n" + cuda_text::host_helpers +
             (fails_ ? cuda_text::error_helpers : "") + "}  // namespace " + code_ + "\n\n";
-    if (fails_) text += replaced(replaced(cuda_text::message, "$NAME", name()), "$CODE", code_);
+    if (fails_) text += ir::replaced(ir::replaced(cuda_text::message, "$NAME", name()), "$CODE", code_);
     text +=
         wrapped("extern \"C\" int " + name() + "_map(" + array_parameters() + "int64_t " + n_ + ") {") + "\n";
     if (fails_) text += "  " + code_ + "::lt_last = {};\n";
@@ -300,7 +294,7 @@ class Printer {
     text += tapes_ ? tape_launches(list) : launch(list);
     if (recursive()) text += cuda_text::stack_before;
     text +=
-        (fails_ ? "  if (code == 0) {\n" + replaced("\n" + out, "\n  ", "\n    ").substr(1) + "  }\n" : out) +
+        (fails_ ? "  if (code == 0) {\n" + ir::replaced("\n" + out, "\n  ", "\n    ").substr(1) + "  }\n" : out) +
         free;
     return text + (fails_ ? "  return status == cudaSuccess ? code : (int)status;\n}\n"
                           : "  return (int)status;\n}\n");
@@ -322,11 +316,11 @@ class Printer {
 
   /// With a tape: fewer threads where each needs much memory, and more memory as long as it overflows.
   std::string tape_launches(const std::string& list) const {
-    std::string text = replaced(cuda_text::tape_launches, "$CODE", code_);
-    text = replaced(text, "$TAPES", std::to_string(module_.tapes()));
-    text = replaced(text, "$OVERFLOW", std::to_string(cuda_tape_overflow));
-    text = replaced(text, "$N", n_);
-    return replaced(text, "$LAUNCH",
+    std::string text = ir::replaced(cuda_text::tape_launches, "$CODE", code_);
+    text = ir::replaced(text, "$TAPES", std::to_string(module_.tapes()));
+    text = ir::replaced(text, "$OVERFLOW", std::to_string(cuda_tape_overflow));
+    text = ir::replaced(text, "$N", n_);
+    return ir::replaced(text, "$LAUNCH",
                     wrapped("      " + name() + "_kernel<<<(unsigned)blocks, 128>>>(" + list +
                             "(char*)tape, values, error, " + n_ + ");"));
   }

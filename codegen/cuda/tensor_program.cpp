@@ -9,25 +9,20 @@
 #include "lantern/codegen/unit.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::codegen {
 
 namespace {
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
 
 /// C++ of the host.
 class HostTarget final : public CppTarget {
  public:
   /// `exchanges`: the place of the first exchange between ranks; empty: there is none.
   HostTarget(bool hosted, const std::string& exchanges, const std::string& products)
-      : own_workspace_(replaced(replaced(cuda_text::own_workspace, "$FAIL", hosted ? cuda_text::hosted_failure : cuda_text::own_failure),
+      : own_workspace_(ir::replaced(ir::replaced(cuda_text::own_workspace, "$FAIL", hosted ? cuda_text::hosted_failure : cuda_text::own_failure),
                                 "$MEMORY", hosted ? cuda_text::hosted_memory : cuda_text::own_memory)),
-        blas_(replaced(codegen::prelude_part("blas")->text.data(), "LT_F32_PRODUCTS 68",
+        blas_(ir::replaced(codegen::prelude_part("blas")->text.data(), "LT_F32_PRODUCTS 68",
                        "LT_F32_PRODUCTS " + std::to_string(f32_products(products)) + " /* " + products + " */")) {
     if (exchanges.empty()) return;
     // All ranks begin a call together; one that waits for its GPU learns whether another one has failed.
@@ -52,7 +47,7 @@ class HostTarget final : public CppTarget {
 
  private:
   static std::string before(const std::string& text, const std::string& line, const std::string& more) {
-    return replaced(text, line, more + line);
+    return ir::replaced(text, line, more + line);
   }
 
   std::string own_workspace_, blas_, start_, await_;
@@ -70,7 +65,7 @@ std::string first_exchange(const ir::Module& module) {
   return ir::c_string(first->loc.known() ? std::string(first->loc.file) + ":" + std::to_string(first->loc.line) : "");
 }
 
-std::string named(const std::string& text, const std::string& name) { return replaced(text, "$NAME", name); }
+std::string named(const std::string& text, const std::string& name) { return ir::replaced(text, "$NAME", name); }
 
 /// What brings the tensors among the results to the host.
 std::string to_host(Unit& unit) {

@@ -11,7 +11,7 @@
 #include <unordered_set>
 
 #include "lantern/compiler/staging/source_text.hpp"
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::core {
 

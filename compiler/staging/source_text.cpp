@@ -48,7 +48,7 @@ SourceText::SourceText(std::string text, const std::string& file) : text_(std::m
 
 /// By the lines that begin with #include "...".
 
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 void SourceText::find_headers(const std::string& file) {
   for (const std::size_t begin : lines_) {
     std::string_view line = trimmed(std::string_view(text_).substr(begin, text_.find('\n', begin) - begin));

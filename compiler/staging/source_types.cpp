@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::core {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::tool {
 

@@ -14,7 +14,7 @@
 
 #include "remedies.hpp"
 
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::tool {
 

@@ -4,7 +4,7 @@
 
 #include "lantern/codegen/toolchain/process.hpp"
 
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::tool {
 

@@ -12,7 +12,7 @@
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/compiler/frontend/clang/expressions.hpp"
 #include "lantern/compiler/frontend/clang/lines.hpp"
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::tool {
 

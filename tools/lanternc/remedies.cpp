@@ -187,7 +187,7 @@ Remedy missing_header(string_view error, const std::vector<string_view>& notes, 
   }
   if (of_tensors(*name)) return told("write #include <lantern/tensor.hpp>: " + std::string(*name) + " is there");
 
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
   return std::nullopt;
 }
 

@@ -3,7 +3,7 @@
 #include <cctype>
 
 #include "lantern/nn.hpp"
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 #include "lantern/onnx.hpp"
 #include "tool.hpp"
 

@@ -17,7 +17,7 @@
 #include "lantern/compiler/frontend/clang/recursion.hpp"
 #include "lantern/compiler/frontend/clang/region.hpp"
 #include "lantern/compiler/frontend/clang/ways.hpp"
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::frontend {
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/frontend/clang/template_types.hpp"
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::frontend {
 

@@ -18,7 +18,7 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr std::size_t longest = 100;  ///< operations of a body: splitting makes three copies of them
+constexpr std::size_t most_copied = 100;  ///< operations of a body: splitting makes three copies of them
 
 bool is_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 
@@ -32,7 +32,7 @@ bool is_splittable(const Op* loop) {
               (is_tape(*op) && op->parent == loop->blocks[1]) ||
               (op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none);
   });
-  return simple && size <= longest;
+  return simple && size <= most_copied;
 }
 
 bool has_branch(const Op* loop) {

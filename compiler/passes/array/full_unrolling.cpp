@@ -12,8 +12,8 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr std::int64_t most_iterations = 4;
-constexpr std::size_t most_operations = 400;  ///< of all iterations together
+constexpr std::int64_t most_unrolled = 4;
+constexpr std::size_t most_unrolled_operations = 400;  ///< of all iterations together
 
 bool is_inside_loop(const Op* op) {
   for (const Block* b = op->parent; b && b->parent; b = b->parent->parent)
@@ -24,7 +24,7 @@ bool is_inside_loop(const Op* op) {
 /// How many iterations are written out; 0 where the loop stays.
 std::int64_t iterations_to_write(Op* loop) {
   const auto iterations = known_trip_counts(loop);
-  if (!iterations || *iterations < 1 || *iterations > most_iterations || loop->integer != 0 || loop->blocks[0]->ops.size() > 3 ||
+  if (!iterations || *iterations < 1 || *iterations > most_unrolled || loop->integer != 0 || loop->blocks[0]->ops.size() > 3 ||
       !is_inside_loop(loop))
     return 0;
   std::size_t size = 0;
@@ -34,7 +34,7 @@ std::int64_t iterations_to_write(Op* loop) {
     fits &=
         !op->is(Opcode::loop_) && !op->is(Opcode::push_) && !op->is(Opcode::pop_) && !op->is(Opcode::call_);
   });
-  return fits && size * static_cast<std::size_t>(*iterations) <= most_operations ? *iterations : 0;
+  return fits && size * static_cast<std::size_t>(*iterations) <= most_unrolled_operations ? *iterations : 0;
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr std::size_t most_operations = 60;  ///< of both sides: all of them run
+constexpr std::size_t most_converted = 60;  ///< of both sides: all of them run
 
 /// A branch whose sides only compute numbers and add to elements of tensors.
 class Conversion {
@@ -53,7 +53,7 @@ class Conversion {
             !op->result()->type.is_scalar())
           return false;
       }
-    return size <= most_operations;
+    return size <= most_converted;
   }
 
   /// The tensor that both sides add to, by these sums in order; null where a side does anything else with it.

@@ -19,7 +19,7 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr std::size_t longest = 150;  ///< operations of a body
+constexpr std::size_t most_split = 150;  ///< operations of a body
 constexpr int most_rounds = 6;        ///< each cuts every loop once at most
 constexpr std::size_t longest_parts = 1000;  ///< operations of all parts, before the last round, where derivatives follow
 
@@ -153,7 +153,7 @@ class LoopSplitter {
               branches |= o->is(Opcode::get_) || o->is(Opcode::set_) || o->is(Opcode::add_at_);
             });
       });
-    if (!simple || !branches || size > longest) return false;
+    if (!simple || !branches || size > most_split) return false;
     const Uses uses(loop_);
     const auto index = counted(loop_)->index;
     return std::ranges::all_of(loop_->blocks[0]->params,

@@ -32,7 +32,7 @@ std::optional<IterationRange> iteration_range(const Op* loop) {
 bool is_rematerialisable(std::vector<const Value*> values, const std::function<bool(const Value*)>& inside,
                          const std::function<bool(const Value*)>& counts, const std::function<bool(const Op&)>& unchanged,
                          bool popped) {
-  constexpr std::size_t longest = 300;
+  constexpr std::size_t most_cloned = 300;
   std::unordered_set<const Op*> seen;
   while (!values.empty()) {
     const Value* const v = values.back();
@@ -55,7 +55,7 @@ bool is_rematerialisable(std::vector<const Value*> values, const std::function<b
       values.push_back(op.operands[0]);
       continue;
     }
-    if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || !op.blocks.empty() || seen.size() > longest ||
+    if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || !op.blocks.empty() || seen.size() > most_cloned ||
         ir::info(op.code).effect != ir::Effect::none)
       return false;
     const bool state = op.is(Opcode::get_) && inside(op.operands[0]);

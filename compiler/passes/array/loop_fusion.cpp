@@ -17,7 +17,7 @@ namespace lantern::passes {
 namespace {
 
 /// Operations between two loops that are looked at: loops with more between them are not fused.
-constexpr int far = 2000;
+constexpr int most_looked_at = 2000;
 /// The operations of a joined body, which are more than registers hold long before; compilers take more than
 /// proportional time for longer ones.
 constexpr std::size_t longest_body = 400;
@@ -195,7 +195,7 @@ class Fusion {
       bool disturbs = false;
       const auto look = [&](const Op* op) {
         disturbs |= (op->is(Opcode::check_) ? fails : keeps_order(*op)) ||
-                    ir::info(op->code).effect == ir::Effect::tape || ++looked > far;
+                    ir::info(op->code).effect == ir::Effect::tape || ++looked > most_looked_at;
         const bool updates = op->is(Opcode::set_) || op->is(Opcode::add_at_) || op->is(Opcode::loop_);
         for (const Value* v : op->operands) disturbs |= made.contains(v) || (updates && reads(v));
       };

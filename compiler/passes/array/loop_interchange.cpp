@@ -32,9 +32,9 @@ bool computes(const Op& op) {
 }
 
 /// A loop that does nothing but run another one, and compute numbers for it.
-class Nest {
+class Interchange {
  public:
-  Nest(Op* outer, const Uses& uses) : outer_(outer), uses_(uses) {}
+  Interchange(Op* outer, const Uses& uses) : outer_(outer), uses_(uses) {}
 
   /// Writes the other order in front where that is worth while, and notes what its results represent.
   bool run(Renaming& instead) {
@@ -301,7 +301,7 @@ void loop_interchange(ir::Module& module) {
     std::vector<Op*> gone;
     Renaming instead;
     for (Op* loop : loops)
-      if (Nest(loop, uses).run(instead)) gone.push_back(loop);
+      if (Interchange(loop, uses).run(instead)) gone.push_back(loop);
     if (gone.empty()) continue;
     any = true;
     erase(gone);

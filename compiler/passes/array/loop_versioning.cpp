@@ -12,7 +12,7 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr std::size_t longest = 60;  ///< operations of a body
+constexpr std::size_t most_versioned = 60;  ///< operations of a body
 constexpr std::size_t most_tried = 4;
 
 bool is_versionable(const Op* loop) {
@@ -23,7 +23,7 @@ bool is_versionable(const Op* loop) {
     ++size;
     simple &= op->is(Opcode::yield_) || (op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none);
   });
-  return simple && size <= longest;
+  return simple && size <= most_versioned;
 }
 
 /// The first piece of state that keeps the iterations from running in lanes; `any`: whether there is one.

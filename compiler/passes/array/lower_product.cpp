@@ -15,9 +15,9 @@ struct Extent {
   Value* size = nullptr;  ///< null: the dimension as it is
 };
 
-class Product {
+class ProductEmitter {
  public:
-  Product(ir::Builder& b, const LoweredNest& nest) : b_(b), nest_(nest), member_(nest.members.front()) {}
+  ProductEmitter(ir::Builder& b, const LoweredNest& nest) : b_(b), nest_(nest), member_(nest.members.front()) {}
 
   /// As loops, which read a copy with zeros around.
   Value* run_loops() {
@@ -189,7 +189,7 @@ bool sums_windows(const NestMember& m) {
   return channel_window(as_accumulation(m), m.reads[0].of->type, m.reads[1].of->type).has_value();
 }
 
-Value* emit_product(ir::Builder& b, const LoweredNest& nest) { return Product(b, nest).run(); }
-Value* emit_windows(ir::Builder& b, const LoweredNest& nest) { return Product(b, nest).run_loops(); }
+Value* emit_product(ir::Builder& b, const LoweredNest& nest) { return ProductEmitter(b, nest).run(); }
+Value* emit_windows(ir::Builder& b, const LoweredNest& nest) { return ProductEmitter(b, nest).run_loops(); }
 
 }  // namespace lantern::passes

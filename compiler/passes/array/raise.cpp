@@ -20,7 +20,7 @@ namespace {
 
 using UseCounts = std::unordered_map<const Value*, int>;
 
-constexpr std::int64_t most_iterations = 1 << 20;      ///< of one loop
+constexpr std::int64_t most_raised = 1 << 20;      ///< of one loop
 constexpr std::int64_t largest_step = 1ll << 40;  ///< in memory, from iteration to iteration
 constexpr std::size_t largest_nest = 400;         ///< operations; it is twice
 
@@ -31,7 +31,7 @@ struct Steps {
 };
 
 /// c[...] += scale * x[...] * y[...] in three loops, which may be anywhere in the body of the outermost.
-struct Product {
+struct RaisedProduct {
   Op* write = nullptr;      ///< what adds to the element, or stores the sum
   const Op* sum = nullptr;  ///< the loop that adds up a number first, if there is one, and which result
   std::size_t sum_state = 0;
@@ -54,7 +54,7 @@ class GemmMatcher {
  public:
   GemmMatcher(Op* write, const UseCounts& uses) : uses_(uses) { p_.write = write; }
 
-  std::optional<Product> run() {
+  std::optional<RaisedProduct> run() {
     if (!p_.write->operands[0]->type.is_float_element() || !value(p_.write->operands.back()) || !nest() ||
         !factors() || !roles() || !state() || !placed())
       return {};
@@ -78,7 +78,7 @@ class GemmMatcher {
   bool value(Value* v) {
     const Op& w = *p_.write;
     if (summed(v)) return true;
-    Product none;
+    RaisedProduct none;
     none.write = p_.write;
     start_again(none);
     if (w.is(Opcode::add_at_)) return product(v);
@@ -123,7 +123,7 @@ class GemmMatcher {
       return false;
     }
     if (op->is(Opcode::add_) || op->is(Opcode::sub_)) {
-      const Product before = p_;
+      const RaisedProduct before = p_;
       for (const std::size_t side : {0u, 1u}) {
         if (summed(op->operands[side])) {
           p_.negative ^= op->is(Opcode::sub_) && side == 1;
@@ -139,7 +139,7 @@ class GemmMatcher {
       return multiplied(v, op->operands[0]);
     }
     if (op->is(Opcode::mul_)) {
-      const Product before = p_;
+      const RaisedProduct before = p_;
       for (const std::size_t side : {0u, 1u}) {
         if (summed(op->operands[side])) {
           p_.scale.push_back(op->operands[1 - side]);
@@ -157,7 +157,7 @@ class GemmMatcher {
     p_.scaled = v;
     return true;
   }
-  void start_again(const Product& from) {
+  void start_again(const RaisedProduct& from) {
     p_ = from;
     gets_.clear();
   }
@@ -209,7 +209,7 @@ class GemmMatcher {
     for (const Counter& c : counters_) {
       const auto n = (c.last - c.first + 1).number();
       if (!n) return true;
-      if (*n <= 0 || *n > most_iterations) return false;
+      if (*n <= 0 || *n > most_raised) return false;
       work *= *n;
     }
     return work >= large_product;
@@ -256,7 +256,7 @@ class GemmMatcher {
       const auto moves = steps(index);
       if (!moves) return {};
       for (const IndexForm& by : moves->by)
-        if (const auto n = by.number(); n && (*n < 0 || *n > most_iterations)) return {};
+        if (const auto n = by.number(); n && (*n < 0 || *n > most_raised)) return {};
       if (d > 0) flat = flat * size_form(access.operands[0], d);
       flat += index;
     }
@@ -393,7 +393,7 @@ class GemmMatcher {
     return true;
   }
   const UseCounts& uses_;
-  Product p_;
+  RaisedProduct p_;
   std::vector<const Op*> gets_;
   const Op* own_ = nullptr;  ///< the element as it was
   std::array<Counter, 3> counters_;
@@ -403,7 +403,7 @@ class GemmMatcher {
 /// Writes a loop twice, once without its products.
 class Raising {
  public:
-  Raising(ir::Module& module, Op* loop, std::vector<Product> products)
+  Raising(ir::Module& module, Op* loop, std::vector<RaisedProduct> products)
       : module_(module), loop_(loop), products_(std::move(products)) {}
 
   /// Notes what gives way to what: others may still be known by the loop's results.
@@ -420,12 +420,12 @@ class Raising {
     for (std::size_t i = 0; i < types.size(); ++i) branch->results[i]->name = loop_->results[i]->name;
     std::erase(loop_->parent->ops, loop_);
     for (std::size_t i = 0; i < types.size(); ++i) instead[loop_->results[i]] = branch->results[i];
-    for (const Product& p : products_)
+    for (const RaisedProduct& p : products_)
       remark("raise", p.write->loc, "is a matrix product where there is enough to do");
   }
 
  private:
-  Value* count(ir::Builder& b, const Product& p, std::size_t l) {
+  Value* count(ir::Builder& b, const RaisedProduct& p, std::size_t l) {
     const auto [it, added] = counts_.try_emplace(p.loops[l], nullptr);
     if (added) {
       const Counter c = *counter_of(p.loops[l]);
@@ -440,14 +440,14 @@ class Raising {
     const auto need = [&](Value* v) { all = all ? b.emit(Opcode::land_, {all, v}) : v; };
     const auto at_most = [&](Value* x, Value* y) { need(b.emit(Opcode::le_, {x, y})); };
     std::unordered_set<const Op*> asked, checked;
-    for (const Product& p : products_) {
+    for (const RaisedProduct& p : products_) {
       Value* work = nullptr;
       for (std::size_t l = 0; l < 3; ++l) {
         Value* const n = count(b, p, l);
         work = work ? b.emit(Opcode::mul_, {work, n}) : n;
         if (!asked.insert(p.loops[l]).second) continue;
         at_most(b.integer(1), n);
-        at_most(n, b.integer(most_iterations));
+        at_most(n, b.integer(most_raised));
       }
       at_most(b.integer(large_product), work);
       // Rows of the result do not overlap.
@@ -459,13 +459,13 @@ class Raising {
   }
 
   /// True where a row of the result is as long as the steps from row to row.
-  static bool same_size(const Product& p) {
+  static bool same_size(const RaisedProduct& p) {
     const Counter c = *counter_of(p.loops[p.j]);
     return p.at_c.by[p.i] == c.last - c.first + 1;
   }
 
   template <class Need>
-  void in_range(ir::Builder& b, const Product& p, const Op& access, const Need& need) {
+  void in_range(ir::Builder& b, const RaisedProduct& p, const Op& access, const Need& need) {
     const auto rank = static_cast<std::size_t>(access.operands[0]->type.rank());
     for (std::size_t d = 0; d < rank; ++d) {
       IndexForm f = index_form(access.operands[1 + d]), low = f;
@@ -494,7 +494,7 @@ class Raising {
 
   std::vector<Value*> by_products(ir::Builder& b) {
     std::unordered_map<std::size_t, Value*> starts;
-    for (const Product& p : products_)
+    for (const RaisedProduct& p : products_)
       if (p.before) {
         Value*& c = starts.try_emplace(p.state, loop_->operands[p.state]).first->second;
         c = product(b, p, c, {});
@@ -503,7 +503,7 @@ class Raising {
     Op* const rest = ir::clone(b, *loop_, names);
     for (const auto& [state, c] : starts) rest->operands[state] = c;
     const auto renamed = [&](Value* v) { return ir::renamed(names, v); };
-    for (const Product& p : products_) {
+    for (const RaisedProduct& p : products_) {
       // Without what is added, or with what the sum starts with.
       Value* const start = p.sum ? p.sum->operands[p.sum_state] : nullptr;
       const Value* from = renamed(!start           ? p.write->result()
@@ -521,18 +521,18 @@ class Raising {
     }
     std::vector<Value*> results = rest->results;
     const std::vector<Value*> left = results;
-    for (const Product& p : products_)
+    for (const RaisedProduct& p : products_)
       if (!p.before) results[p.state] = product(b, p, results[p.state], left);
     return results;
   }
 
   /// True for an update of which nothing is left without the sum.
-  static bool adds_sum_alone(const Product& p) {
+  static bool adds_sum_alone(const RaisedProduct& p) {
     return p.write->is(Opcode::add_at_) && p.write->operands.back() == p.scaled &&
            is_zero(p.sum->operands[p.sum_state]);
   }
 
-  Value* product(ir::Builder& b, const Product& p, Value* c, const std::vector<Value*>& left) {
+  Value* product(ir::Builder& b, const RaisedProduct& p, Value* c, const std::vector<Value*>& left) {
     const ir::Type element(c->type.element());
     Value* scale = nullptr;
     for (Value* v : p.scale) {
@@ -555,7 +555,7 @@ class Raising {
 
   ir::Module& module_;
   Op* loop_;
-  std::vector<Product> products_;
+  std::vector<RaisedProduct> products_;
   std::unordered_map<const Op*, Value*> counts_;
 };
 
@@ -577,7 +577,7 @@ void raise_products(ir::Module& module) {
       for (const Value* v : op->operands) ++uses[v];
       if (is_write(*op)) writes.push_back(op);
     });
-    std::vector<std::pair<Op*, std::vector<Product>>> nests;
+    std::vector<std::pair<Op*, std::vector<RaisedProduct>>> nests;
     for (Op* write : writes) {
       auto product = GemmMatcher(write, uses).run();
       if (!product) continue;

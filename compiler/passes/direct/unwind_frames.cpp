@@ -9,7 +9,7 @@
 #include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/analysis/reaching_definition.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
-#include "lantern/ir/characters.hpp"
+#include "lantern/ir/text.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/clone.hpp"
 #include "lantern/ir/error.hpp"

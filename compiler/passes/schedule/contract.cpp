@@ -14,9 +14,9 @@ using ir::Op;
 using ir::Opcode;
 using ir::Value;
 
-class Contraction {
+class FmaContraction {
  public:
-  explicit Contraction(ir::Function& f) : module_(*f.module) {
+  explicit FmaContraction(ir::Function& f) : module_(*f.module) {
     ir::walk(f.body, [&](const Op* op) {
       for (const Value* v : op->operands) ++uses_[v];
     });
@@ -77,7 +77,7 @@ class Contraction {
 }  // namespace
 
 void contract(ir::Module& module) {
-  for (ir::Function* f : module.functions()) Contraction(*f).run();
+  for (ir::Function* f : module.functions()) FmaContraction(*f).run();
 }
 
 }  // namespace lantern::passes

@@ -23,7 +23,7 @@ std::string_view halves_of(const Op& op) {
 }
 
 /// What an operation and its blocks do that has an order.
-struct Effects {
+struct OrderingEffects {
   bool ordered = false;  ///< prints, communicates
   bool state = false;    ///< cells and tapes
   bool checks = false;   ///< may be what others rely on
@@ -40,9 +40,9 @@ class Blocks {
   }
 
  private:
-  Effects effects_of(const Op* op) {
+  OrderingEffects effects_of(const Op* op) {
     if (const auto known = effects_.find(op); known != effects_.end()) return known->second;
-    Effects all;
+    OrderingEffects all;
     std::unordered_set<const ir::Function*> seen;
     std::vector<const Op*> todo{op};
     const auto look = [&](const Op* one) {
@@ -93,7 +93,7 @@ class Blocks {
       while (!todo.empty()) {
         const std::size_t i = todo.back();
         todo.pop_back();
-        const Effects own = effects_of(old[i]);
+        const OrderingEffects own = effects_of(old[i]);
         each_used(old[i], [&](const Value* v) {
           if (v->def)
             if (const auto found = at.find(v->def); found != at.end()) need(found->second);
@@ -103,7 +103,7 @@ class Blocks {
               if (u < i) need(u);
         });
         for (std::size_t k = 0; k < i; ++k) {
-          const Effects before = effects_of(old[k]);
+          const OrderingEffects before = effects_of(old[k]);
           if (before.checks || (own.ordered && before.ordered) || (own.state && before.state)) need(k);
         }
       }
@@ -158,7 +158,7 @@ class Blocks {
   }
 
   ir::Module& module_;
-  std::unordered_map<const Op*, Effects> effects_;
+  std::unordered_map<const Op*, OrderingEffects> effects_;
 };
 
 }  // namespace

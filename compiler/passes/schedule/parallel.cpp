@@ -64,9 +64,9 @@ class Iterations {
 };
 
 /// What operations do beside computing, here and in functions that are called.
-class Effects {
+class IterationEffects {
  public:
-  explicit Effects(const ir::Module& module)
+  explicit IterationEffects(const ir::Module& module)
       : tapes_(tape_uses(module)), recursive_(ir::recursive_functions(module)) {}
 
   /// Empty, or what an iteration does that is to be done in order, or by one thread.
@@ -108,7 +108,7 @@ class Effects {
 }  // namespace
 
 void parallel(ir::Module& module, bool reassociate) {
-  const Effects effects(module);
+  const IterationEffects effects(module);
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
     for (Op* loop : loops_in(*f)) {

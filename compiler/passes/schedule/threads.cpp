@@ -561,9 +561,9 @@ class Part {
 };
 
 /// Which loops of a function are shared out: the outermost that can be.
-class Choice {
+class ThreadChoice {
  public:
-  Choice(Function& f, const TapeUses& tapes, int threads, int vector_lanes, bool reassociate)
+  ThreadChoice(Function& f, const TapeUses& tapes, int threads, int vector_lanes, bool reassociate)
       : tapes_(tapes), threads_(threads), vector_lanes_(vector_lanes), reassociate_(reassociate) {
     ir::walk(f.body, [&](const Op* op) {
       for (const Value* v : op->operands) ++counts_[v];
@@ -624,7 +624,7 @@ class Choice {
 
 class Forker : public Rewriter {
  public:
-  Forker(Function& f, const Choice& choice, int threads) : Rewriter(f), choice_(choice), threads_(threads) {}
+  Forker(Function& f, const ThreadChoice& choice, int threads) : Rewriter(f), choice_(choice), threads_(threads) {}
 
  protected:
   Action enter(Op* op) override {
@@ -638,7 +638,7 @@ class Forker : public Rewriter {
   }
 
  private:
-  const Choice& choice_;
+  const ThreadChoice& choice_;
   int threads_;
 };
 
@@ -669,7 +669,7 @@ void parallelise(ir::Module& module, int threads, int vector_lanes, bool reassoc
       });
       continue;
     }
-    const Choice choice(*f, tapes, threads, vector_lanes, reassociate);
+    const ThreadChoice choice(*f, tapes, threads, vector_lanes, reassociate);
     for (const auto& [loop, plan] : choice.plans()) in_ranges.merge(ir::callees(loop->blocks[1]));
     changed |= Forker(*f, choice, threads).run();
   }

@@ -313,9 +313,9 @@ class Blocked {
 };
 
 /// Which loops of a function run in lanes: the outermost that can. Loops that share a tape do so together.
-class Choice {
+class LaneChoice {
  public:
-  Choice(const ir::Function& f, const TapeUses& tapes, int native, bool reassociate)
+  LaneChoice(const ir::Function& f, const TapeUses& tapes, int native, bool reassociate)
       : tapes_(tapes), native_(native), reassociate_(reassociate) {
     consider(f.body);
     while (refute()) {
@@ -504,7 +504,7 @@ class Choice {
 
 class Vectoriser : public Rewriter {
  public:
-  Vectoriser(ir::Function& f, const Choice& choice, LaneTapes& tapes)
+  Vectoriser(ir::Function& f, const LaneChoice& choice, LaneTapes& tapes)
       : Rewriter(f), choice_(choice), tapes_(tapes) {}
 
  protected:
@@ -519,7 +519,7 @@ class Vectoriser : public Rewriter {
   }
 
  private:
-  const Choice& choice_;
+  const LaneChoice& choice_;
   LaneTapes& tapes_;
 };
 
@@ -531,7 +531,7 @@ void vectorise(ir::Module& module, int native, bool reassociate) {
   bool changed = false;
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
-    const Choice choice(*f, tapes, native, reassociate);
+    const LaneChoice choice(*f, tapes, native, reassociate);
     if (!Vectoriser(*f, choice, by_lanes).run()) continue;
     changed = true;
     cse(*f);

@@ -1,9 +1,10 @@
 /// \file
-/// Classes of ASCII characters, whatever the locale, and identifiers of C.
+/// Text: classes of ASCII characters whatever the locale, identifiers of C, replacement.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace lantern::ir {
@@ -30,6 +31,13 @@ constexpr std::string_view trimmed(std::string_view s) {
   while (!s.empty() && is_space(s.front())) s.remove_prefix(1);
   while (!s.empty() && is_space(s.back())) s.remove_suffix(1);
   return s;
+}
+
+/// `text` with `to` in the place of each `from`.
+inline std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
 }
 
 }  // namespace lantern::ir
