@@ -10,7 +10,7 @@ namespace lantern::ir {
 
 namespace {
 
-/// More statements than this are folded into groups of at most_statements `group`.
+/// More statements than this are folded into groups of at most `group`.
 constexpr std::ptrdiff_t most_statements = 90;
 constexpr std::size_t group = 50, least_group = 8;
 /// A value that more items use goes without edges: they name it.

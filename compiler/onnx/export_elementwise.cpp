@@ -15,7 +15,7 @@ struct Row {
   std::string_view formula;
 };
 
-constexpr Row rows[] = {
+constexpr Row elementwise_rows[] = {
     {Opcode::add_, "Add(x,y)"},
     {Opcode::sub_, "Sub(x,y)"},
     {Opcode::mul_, "Mul(x,y)"},
@@ -93,7 +93,7 @@ constexpr Row rows[] = {
 };
 
 const Row* row_of(Opcode op) {
-  for (const Row& r : rows)
+  for (const Row& r : elementwise_rows)
     if (r.op == op) return &r;
   return nullptr;
 }

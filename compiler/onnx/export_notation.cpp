@@ -22,7 +22,6 @@ Ints places(const std::string& letters, const std::string& of) {
   for (const char c : of) all.push_back(static_cast<std::int64_t>(letters.find(c)));
   return all;
 }
-bool has(const std::string& letters, char c) { return letters.find(c) != std::string::npos; }
 std::string without(const std::string& a, const std::string& b) {
   std::string rest;
   for (const char c : a)

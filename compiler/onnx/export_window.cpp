@@ -12,8 +12,6 @@ namespace lantern::onnx::exporting {
 
 namespace {
 
-bool has(const std::string& letters, char c) { return letters.find(c) != std::string::npos; }
-
 /// The indices of an operand whose places are one each; nothing where some are not.
 std::optional<std::string> plain(const ir::Subscripts& at) {
   std::string all;

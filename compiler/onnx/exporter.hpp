@@ -19,6 +19,9 @@
 
 namespace lantern::onnx::exporting {
 
+/// Whether a list of letters has this one.
+inline bool has(const std::string& letters, char c) { return letters.find(c) != std::string::npos; }
+
 using Ints = std::vector<std::int64_t>;
 using Names = std::vector<std::string>;
 

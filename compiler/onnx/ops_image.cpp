@@ -9,9 +9,6 @@ namespace lantern::onnx::rules {
 
 namespace {
 
-constexpr ir::Kind f64 = ir::Kind::f64;
-
-Datum real(double v) { return Datum::number(v, ir::F64); }
 Datum clamped(const Call& c, const Datum& i, const Datum& last) {
   return c.op(Opcode::imax_, c.op(Opcode::imin_, i, last), c.integer(0));
 }

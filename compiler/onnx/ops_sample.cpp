@@ -8,10 +8,6 @@ namespace lantern::onnx::rules {
 
 namespace {
 
-constexpr ir::Kind f64 = ir::Kind::f64;
-
-Datum real(double v) { return Datum::number(v, ir::F64); }
-
 /// A tensor [batch, channels, size...], read around places.
 struct Sampler {
   const Call& c;

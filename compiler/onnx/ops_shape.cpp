@@ -199,7 +199,7 @@ Terms shape(const Call& c) {
   const auto rank = static_cast<std::int64_t>(all.size());
   const auto bound = [&](const char* name, std::int64_t otherwise) {
     const std::int64_t v = c.attribute(name, otherwise);
-    return std::clamp<std::int64_t>(v < 0 ? v + rank : v, 0, rank);
+    return std::clamp(v < 0 ? v + rank : v, std::int64_t{0}, rank);
   };
   const std::int64_t from = bound("start", 0), to = std::max(from, bound("end", rank));
   Term result = Term::of_elements(Indices(all.begin() + from, all.begin() + to), {to - from}, Element::int64);

@@ -9,8 +9,6 @@ namespace lantern::onnx::rules {
 
 namespace {
 
-constexpr ir::Kind f64 = ir::Kind::f64;
-
 /// a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n).
 Terms cosine_window(const Call& c, double a0, double a1, double a2) {
   const Element e = c.element_attribute("output_datatype", Element::float32);

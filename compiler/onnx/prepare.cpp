@@ -49,7 +49,7 @@ struct Forest {
   Element element = Element::float32;
 };
 
-struct Reader {
+struct ForestReader {
   const Node& node;
 
   [[noreturn]] void fail(const std::string& what) const { throw Error(node.label() + ": " + what); }
@@ -295,7 +295,7 @@ struct Tables {
 };
 
 /// Error: a branch that leads to itself. Branches that none leads to are taken away until none is left.
-void require_acyclic(const Forest& f, const Reader& reader) {
+void require_acyclic(const Forest& f, const ForestReader& reader) {
   std::vector<std::int64_t> leading(f.branches.size(), 0), next;
   const auto children = [&](const Branch& b) {
     return b.mode == TreeMode::leaf ? std::vector<std::int64_t>() : std::vector<std::int64_t>{b.yes, b.no};
@@ -316,7 +316,7 @@ void require_acyclic(const Forest& f, const Reader& reader) {
 
 /// Several branches may lead to one, as those that LightGBM's categories become: it is in the tables once.
 /// A leaf is there once for each branch that leads to it.
-Tables tables_of(const Forest& f, const Reader& reader) {
+Tables tables_of(const Forest& f, const ForestReader& reader) {
   require_acyclic(f, reader);
   Tables t;
   struct Visit {
@@ -405,7 +405,7 @@ bool any_of_domain(const std::vector<Node>& nodes, int depth) {
 }  // namespace
 
 void pack_trees(Node& node) {
-  const Reader reader{node};
+  const ForestReader reader{node};
   const Forest f = node.op == "TreeEnsemble"             ? reader.by_places()
                    : node.op == "TreeEnsembleClassifier" ? reader.by_numbers("class")
                                                          : reader.by_numbers("target");

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using AttributeType = ::onnx::AttributeProto;
 
 /// What is read, and where it comes from: for messages, and for tensors in other files.
-struct Reader {
+struct ModelReader {
   std::string file;
   fs::path folder;
 
@@ -110,7 +110,7 @@ void take_raw(const std::string& raw, Value& v) {
 }
 
 /// The folder of the model, and what a tensor says of a file in it.
-std::string Reader::external(const ::onnx::TensorProto& t, std::size_t bytes,
+std::string ModelReader::external(const ::onnx::TensorProto& t, std::size_t bytes,
                              const std::string& where) const {
   std::string location;
   std::uint64_t offset = 0, length = bytes;
@@ -158,7 +158,7 @@ std::string Reader::external(const ::onnx::TensorProto& t, std::size_t bytes,
   return data;
 }
 
-Value Reader::value(const ::onnx::TensorProto& t, const std::string& where) const {
+Value ModelReader::value(const ::onnx::TensorProto& t, const std::string& where) const {
   const Element element = element_of_number(t.data_type());
   if (element == Element::undefined)
     fail(where, "expected the number of an element type, 1 to " +
@@ -241,7 +241,7 @@ Value Reader::value(const ::onnx::TensorProto& t, const std::string& where) cons
 
 /// With zeros where it says nothing: places are numbers of elements in row-major order, or an index for each
 /// dimension.
-Value Reader::dense(const ::onnx::SparseTensorProto& t, const std::string& where) const {
+Value ModelReader::dense(const ::onnx::SparseTensorProto& t, const std::string& where) const {
   const Value values = value(t.values(), where), places = value(t.indices(), where + ", its indices");
   const std::vector<std::int64_t> shape(t.dims().begin(), t.dims().end());
   constexpr std::int64_t most = std::int64_t{1} << 26;
@@ -280,7 +280,7 @@ Value Reader::dense(const ::onnx::SparseTensorProto& t, const std::string& where
   return out;
 }
 
-Attribute Reader::attribute(const ::onnx::AttributeProto& a, const std::string& where_node, int depth) const {
+Attribute ModelReader::attribute(const ::onnx::AttributeProto& a, const std::string& where_node, int depth) const {
   const std::string where = where_node + ": attribute '" + a.name() + "'";
   Attribute out{a.name(), std::int64_t{0}, a.ref_attr_name(), a.type()};
   if (!out.reference.empty()) return out;
@@ -393,7 +393,7 @@ std::vector<std::string> newer_fields(const Message& message, int number) {
 }
 constexpr int overload_of_node = 8, overload_of_function = 13, defaults_of_function = 11;
 
-Node Reader::node(const ::onnx::NodeProto& n, int depth) const {
+Node ModelReader::node(const ::onnx::NodeProto& n, int depth) const {
   Node out;
   out.name = n.name();
   out.op = n.op_type();
@@ -405,7 +405,7 @@ Node Reader::node(const ::onnx::NodeProto& n, int depth) const {
   return out;
 }
 
-ValueInfo Reader::info(const ::onnx::ValueInfoProto& v) const {
+ValueInfo ModelReader::info(const ::onnx::ValueInfoProto& v) const {
   using Structure = ValueInfo::Structure;
   ValueInfo out;
   out.name = v.name();
@@ -445,7 +445,7 @@ ValueInfo Reader::info(const ::onnx::ValueInfoProto& v) const {
   return out;
 }
 
-Graph Reader::graph(const ::onnx::GraphProto& g, int depth) const {
+Graph ModelReader::graph(const ::onnx::GraphProto& g, int depth) const {
   if (depth > deepest_graph)
     fail("", "expected graphs that nest at most " + std::to_string(deepest_graph) + " deep, got more");
   Graph out;
@@ -467,7 +467,7 @@ std::map<std::string, std::int64_t> opsets_of(const Imports& imports) {
   return out;
 }
 
-Function Reader::function(const ::onnx::FunctionProto& f) const {
+Function ModelReader::function(const ::onnx::FunctionProto& f) const {
   Function out;
   out.domain = f.domain() == "ai.onnx" ? "" : f.domain();
   out.name = f.name();
@@ -489,7 +489,7 @@ Function Reader::function(const ::onnx::FunctionProto& f) const {
 }
 
 /// Weights are taken out of the message one by one, so that never all of them lie in memory twice.
-Model Reader::model(::onnx::ModelProto& m) const {
+Model ModelReader::model(::onnx::ModelProto& m) const {
   Model out;
   out.file = file;
   out.ir_version = m.ir_version();
@@ -540,7 +540,7 @@ struct Quiet {
   google::protobuf::LogSilencer silencer;
 };
 
-Value value_of_sequence(const Reader& reader, const ::onnx::SequenceProto& s, const ValueInfo& declared) {
+Value value_of_sequence(const ModelReader& reader, const ::onnx::SequenceProto& s, const ValueInfo& declared) {
   std::vector<Value> items;
   for (const auto& t : s.tensor_values())
     items.push_back(reader.value(t, "item " + std::to_string(items.size())));
@@ -557,7 +557,7 @@ Value value_of_sequence(const Reader& reader, const ::onnx::SequenceProto& s, co
 }
 
 Model model_of(::onnx::ModelProto proto, const std::string& name, const fs::path& folder) {
-  Model model = Reader{name, folder}.model(proto);
+  Model model = ModelReader{name, folder}.model(proto);
   proto.Clear();
   arrange(model);
   check(model);
@@ -588,7 +588,7 @@ Model load(const fs::path& path) {
 Value load_value(const fs::path& path, const ValueInfo& declared) {
   const Quiet quiet;
   const std::vector<std::byte> bytes = bytes_of_file(path);
-  const Reader reader{path.filename().string(), {}};
+  const ModelReader reader{path.filename().string(), {}};
   const auto need = [&](bool ok, const char* what) {
     if (!ok)
       reader.fail("", std::string("expected ") + what + ", got " + std::to_string(bytes.size()) +

@@ -16,6 +16,10 @@ namespace rules {
 #include "lantern/compiler/onnx/operators.inc"
 #undef LANTERN_ONNX_OPERATOR
 
+/// What places and windows are computed in.
+inline constexpr ir::Kind f64 = ir::Kind::f64;
+inline Datum real(double v) { return Datum::number(v, ir::F64); }
+
 /// How a number that a format of 8 or 4 bits has no place for becomes one that it has.
 struct Narrowing {
   bool saturate = true;         ///< to the largest number; else to infinity or NaN

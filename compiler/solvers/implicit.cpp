@@ -3,6 +3,8 @@
 
 namespace lantern::solvers::detail {
 
+namespace {
+
 /// A JacobianSolver from a method that is not differentiated itself: its derivative is that of the equations, and needs their
 /// products with vectors and further solutions alone. `symmetric`: dr/dx is.
 template <FloatElement E>
@@ -65,9 +67,6 @@ class JacobianSolve : public std::enable_shared_from_this<JacobianSolve<E>> {
   std::string what_;
   Location loc_;
 };
-
-namespace {
-
 /// The w with A w = b by conjugate gradients, where product(w, at...) = A w, and A is symmetric and positive definite:
 /// Hestenes & Stiefel 1952; Nocedal & Wright, "Numerical Optimization", 2nd edition 2006, algorithm 5.2.
 template <FloatElement E>
@@ -88,6 +87,7 @@ Vector<E> conjugate_gradients(const Program& product, const Vector<E>& b, const 
       });
   return w;
 }
+
 
 }  // namespace
 

@@ -24,25 +24,25 @@ using std::string_view;
 
 constexpr std::size_t errors_shown = 10, characters_shown = 400;
 
-struct Place {
+struct MessagePlace {
   std::string file;
   std::uint32_t line = 0, column = 0;  ///< 0: not known
 };
 
-struct Message {
-  Place place;
+struct CompilerMessage {
+  MessagePlace place;
   std::string kind, text;
   std::string first_line;            ///< as it came
   std::vector<std::string> below;    ///< the lines after it, as they came
   std::vector<std::string> include;  ///< "In file included from", as it came
-  std::vector<Place> chain;          ///< what led to it, innermost first
+  std::vector<MessagePlace> chain;          ///< what led to it, innermost first
   bool headed = false;               ///< "In function" stood before it
 };
 
 /// A message with its notes, or lines of no message.
-struct Group {
-  Message main;
-  std::vector<Message> notes;
+struct MessageGroup {
+  CompilerMessage main;
+  std::vector<CompilerMessage> notes;
   std::string other;
 };
 
@@ -65,7 +65,7 @@ std::string plain(string_view text) {
   return out;
 }
 
-std::optional<std::uint32_t> number(string_view text, std::size_t& at) {
+std::optional<std::uint32_t> leading_number(string_view text, std::size_t& at) {
   const std::size_t begin = at;
   std::uint32_t n = 0;
   for (; at < text.size() && at - begin < 9 && text[at] >= '0' && text[at] <= '9'; ++at)
@@ -74,20 +74,20 @@ std::optional<std::uint32_t> number(string_view text, std::size_t& at) {
 }
 
 /// "file:line:column" or "file:line" before `end`, which is where the colon or comma after it is.
-std::optional<Place> place_before(string_view text, std::size_t end) {
+std::optional<MessagePlace> place_before(string_view text, std::size_t end) {
   std::array<std::uint32_t, 2> numbers{};
   std::size_t found = 0;
   while (found < 2) {
     const std::size_t colon = end == 0 ? string_view::npos : text.rfind(':', end - 1);
     if (colon == string_view::npos) break;
     std::size_t at = colon + 1;
-    const auto n = number(text, at);
+    const auto n = leading_number(text, at);
     if (!n || at != end) break;
     numbers[found++] = *n;
     end = colon;
   }
   if (found == 0 || end == 0) return std::nullopt;
-  return Place{std::string(text.substr(0, end)), numbers[found - 1], found == 2 ? numbers[0] : 0};
+  return MessagePlace{std::string(text.substr(0, end)), numbers[found - 1], found == 2 ? numbers[0] : 0};
 }
 
 /// The kind of message whose name, with ": ", is here.
@@ -98,10 +98,10 @@ string_view kind_at(string_view text) {
   return {};
 }
 
-std::optional<Message> message_in(string_view line) {
+std::optional<CompilerMessage> message_in(string_view line) {
   if (line.starts_with(' ')) return std::nullopt;
-  const auto made = [&](Place place, string_view kind, std::size_t at) {
-    Message m;
+  const auto made = [&](MessagePlace place, string_view kind, std::size_t at) {
+    CompilerMessage m;
     m.place = std::move(place);
     m.kind = kind;
     m.text = line.substr(at + kind.size() + 2);
@@ -118,7 +118,7 @@ std::optional<Message> message_in(string_view line) {
 }
 
 /// "file:1:2:   required from here", "    inlined from 'f' at file:1:2:".
-std::optional<Place> link_in(string_view line) {
+std::optional<MessagePlace> link_in(string_view line) {
   if (line.starts_with("    inlined from ")) {
     const std::size_t at = line.rfind(" at ");
     if (at == string_view::npos || line.size() < 2) return std::nullopt;
@@ -156,7 +156,7 @@ bool is_link_note(string_view text) {
 std::optional<std::string> told_by_type(string_view text) {
   for (std::size_t at = text.find("Text<"); at != string_view::npos; at = text.find("Text<", at + 1)) {
     std::size_t from = at + 5;
-    if (!number(text, from) || !text.substr(from).starts_with(">{\"")) continue;
+    if (!leading_number(text, from) || !text.substr(from).starts_with(">{\"")) continue;
     std::string out;
     for (from += 3; from < text.size() && text[from] != '"'; ++from) {
       if (text[from] == '\\') ++from;
@@ -167,14 +167,14 @@ std::optional<std::string> told_by_type(string_view text) {
   return std::nullopt;
 }
 
-std::vector<string_view> texts_of(const std::vector<Message>& notes) {
+std::vector<string_view> texts_of(const std::vector<CompilerMessage>& notes) {
   std::vector<string_view> all;
-  for (const Message& note : notes) all.push_back(note.text);
+  for (const CompilerMessage& note : notes) all.push_back(note.text);
   return all;
 }
 
 /// What to write where a Rep is the index of a container of C++.
-std::optional<std::string> index_of_container(const Group& group) {
+std::optional<std::string> index_of_container(const MessageGroup& group) {
   const auto found = indexing(group.main.text, texts_of(group.notes));
   if (!found || is_rep(found->container) || !is_rep(found->index)) return std::nullopt;
   return "a Rep has no value yet and cannot be the index of a " + std::string(found->shown) +
@@ -206,7 +206,7 @@ std::optional<std::string> asserted_by_macro(string_view text) {
 }
 
 /// Array<double> or Tensor<double, dyn> where a Rep of it belongs.
-std::optional<std::string> missing_rep(const Group& group) {
+std::optional<std::string> missing_rep(const MessageGroup& group) {
   const auto type_in = [](string_view text) -> std::optional<std::string> {
     for (const string_view kind : {"lantern::core::Array<", "lantern::core::Tensor<"}) {
       const std::size_t at = text.find(kind), end = text.find_first_of("’'", at);
@@ -220,7 +220,7 @@ std::optional<std::string> missing_rep(const Group& group) {
   if (group.main.text.find("incomplete type") == std::string::npos && group.main.text.find("undefined template") == std::string::npos)
     return std::nullopt;
   std::optional<std::string> type = type_in(group.main.text);
-  for (const Message& note : group.notes)
+  for (const CompilerMessage& note : group.notes)
     if (!type) type = type_in(note.text);
   if (!type) return std::nullopt;
   constexpr string_view element = "<lantern::core::Rep<";
@@ -238,10 +238,10 @@ std::optional<std::string> missing_rep(const Group& group) {
 }
 
 /// A name that the user and namespace lantern both have, as g++ and Clang say it.
-std::optional<std::string> ambiguous_name(const Group& group) {
+std::optional<std::string> ambiguous_name(const MessageGroup& group) {
   constexpr string_view before = "reference to ", after = " is ambiguous";
   string_view name = group.main.text;
-  if (!name.starts_with(before) || !name.ends_with(after) || std::ranges::none_of(group.notes, [](const Message& note) {
+  if (!name.starts_with(before) || !name.ends_with(after) || std::ranges::none_of(group.notes, [](const CompilerMessage& note) {
         return note.text.find("lantern::") != std::string::npos || note.place.file.find("/lantern/") != std::string::npos;
       }))
     return std::nullopt;
@@ -263,7 +263,7 @@ std::optional<std::string> unresolved_name(string_view text) {
 }
 
 /// What the message means to a user of the library, where that is known.
-std::optional<std::string> in_lanterns_words(const Group& group, const std::string& include) {
+std::optional<std::string> in_lanterns_words(const MessageGroup& group, const std::string& include) {
   for (const auto rule : {told_by_type, unused_value, asserted_by_macro, unresolved_name})
     if (auto words = rule(group.main.text)) return words;
   for (const auto rule : {index_of_container, ambiguous_name, missing_rep})
@@ -271,12 +271,12 @@ std::optional<std::string> in_lanterns_words(const Group& group, const std::stri
   return remedy(group.main.text, texts_of(group.notes), include);
 }
 
-bool is_error(const Message& m) { return m.kind.find("error") != std::string::npos; }
+bool is_error(const CompilerMessage& m) { return m.kind.find("error") != std::string::npos; }
 
-std::vector<Group> groups_of(const std::string& output) {
-  std::vector<Group> all;
-  Message next;              // what is known before its line comes
-  Message* shown = nullptr;  // the message that lines now belong to
+std::vector<MessageGroup> groups_of(const std::string& output) {
+  std::vector<MessageGroup> all;
+  CompilerMessage next;              // what is known before its line comes
+  CompilerMessage* shown = nullptr;  // the message that lines now belong to
   std::istringstream stream(output);
   for (std::string raw; std::getline(stream, raw);) {
     const std::string line = plain(raw);
@@ -295,7 +295,7 @@ std::vector<Group> groups_of(const std::string& output) {
       message->headed = next.headed;
       next = {};
       if (message->kind != "note" || all.empty() || all.back().main.kind.empty()) all.emplace_back();
-      Group& group = all.back();
+      MessageGroup& group = all.back();
       shown = &(group.main.kind.empty() ? group.main : group.notes.emplace_back());
       *shown = std::move(*message);
     } else if (is_heading(line)) {
@@ -343,13 +343,13 @@ std::string without_tabs(string_view line) {
 constexpr const char* no_range = "expected an array, a container or a braced list behind ':'";
 
 /// g++ says of a range-based for over no range, at one place, that begin and that end was not declared: one error.
-void join_range_errors(std::vector<Group>& groups) {
-  const auto tells_of = [](const Group& g, string_view name) {
+void join_range_errors(std::vector<MessageGroup>& groups) {
+  const auto tells_of = [](const MessageGroup& g, string_view name) {
     return is_error(g.main) && g.main.text.starts_with("‘" + std::string(name) + "’ was not declared in this scope");
   };
-  for (Group& g : groups) {
+  for (MessageGroup& g : groups) {
     if (!tells_of(g, "begin")) continue;
-    const auto other = std::ranges::find_if(groups, [&](const Group& o) {
+    const auto other = std::ranges::find_if(groups, [&](const MessageGroup& o) {
       return tells_of(o, "end") && o.main.place.file == g.main.place.file && o.main.place.line == g.main.place.line &&
              o.main.place.column == g.main.place.column;
     });
@@ -359,17 +359,17 @@ void join_range_errors(std::vector<Group>& groups) {
   }
 }
 
-class Writer {
+class MessageWriter {
  public:
-  Writer(const MessageOptions& options, bool colour) : options_(options), colour_(colour) {}
+  MessageWriter(const MessageOptions& options, bool colour) : options_(options), colour_(colour) {}
 
-  void write(const Group& group) {
+  void write(const MessageGroup& group) {
     if (group.main.kind.empty()) {
       out_ += group.other;
       return;
     }
     if (auto text = in_lanterns_words(group, options_.include)) {
-      Group plainer = group;
+      MessageGroup plainer = group;
       plainer.main.text = std::move(*text);
       return write(plainer, true);
     }
@@ -386,12 +386,12 @@ class Writer {
 
  private:
   /// `replaced`: the message's text is not the compiler's.
-  void write(const Group& group, bool replaced) {
-    const Message& main = group.main;
+  void write(const MessageGroup& group, bool replaced) {
+    const CompilerMessage& main = group.main;
     const bool own = of_user(main.place.file) || main.place.line == 0;
-    const std::vector<Place>& chain = chain_of(group, own);
-    const std::optional<Place> expansion = own ? std::nullopt : user_expansion(group);
-    const std::optional<Place> place = own ? main.place : expansion ? expansion : user_place(chain);
+    const std::vector<MessagePlace>& chain = chain_of(group, own);
+    const std::optional<MessagePlace> expansion = own ? std::nullopt : user_expansion(group);
+    const std::optional<MessagePlace> place = own ? main.place : expansion ? expansion : user_place(chain);
     // A warning of a header that no line of the user's leads to, such as what the optimiser thinks of fmt.
     if (!own && !place && main.kind == "warning") return;
     const std::string line = place ? place->file + ":" + std::to_string(place->line) : "";
@@ -439,9 +439,9 @@ class Writer {
   }
 
   /// What led to a message. A compiler says that once for several messages in turn.
-  const std::vector<Place>& chain_of(const Group& group, bool own) {
-    std::vector<Place> chain = group.main.chain;
-    for (const Message& note : group.notes)
+  const std::vector<MessagePlace>& chain_of(const MessageGroup& group, bool own) {
+    std::vector<MessagePlace> chain = group.main.chain;
+    for (const CompilerMessage& note : group.notes)
       if (is_link_note(note.text)) chain.push_back(note.place);
     has_headings_ |= group.main.headed;
     // Without headings, as Clang writes, is not known whether the user's own line is in the same template.
@@ -451,8 +451,8 @@ class Writer {
   }
 
   /// Where a macro of a header is expanded in the user's file: that is where the text is.
-  std::optional<Place> user_expansion(const Group& group) const {
-    for (const Message& note : group.notes) {
+  std::optional<MessagePlace> user_expansion(const MessageGroup& group) const {
+    for (const CompilerMessage& note : group.notes) {
       if (!note.text.starts_with("in expansion of macro ")) break;
       if (of_user(note.place.file)) return note.place;
     }
@@ -460,8 +460,8 @@ class Writer {
   }
 
   /// The innermost one.
-  std::optional<Place> user_place(const std::vector<Place>& chain) const {
-    const auto found = std::ranges::find_if(chain, [&](const Place& p) { return of_user(p.file); });
+  std::optional<MessagePlace> user_place(const std::vector<MessagePlace>& chain) const {
+    const auto found = std::ranges::find_if(chain, [&](const MessagePlace& p) { return of_user(p.file); });
     return found == chain.end() ? std::nullopt : std::optional(*found);
   }
 
@@ -475,7 +475,7 @@ class Writer {
     return text.substr(end + 3);
   }
 
-  std::string text_elsewhere(const Message& m) const {
+  std::string text_elsewhere(const CompilerMessage& m) const {
     if (auto text = asserted(m.text)) return *text;
     std::string text = m.text;
     if (text.size() > characters_shown) {
@@ -489,10 +489,10 @@ class Writer {
     return text + " (in " + name + ":" + std::to_string(m.place.line) + ")";
   }
 
-  void write_notes(const Group& group, const std::optional<Place>& told_at) {
+  void write_notes(const MessageGroup& group, const std::optional<MessagePlace>& told_at) {
     bool candidate_shown = true;
-    const Message* introduction = nullptr;  // of notes that follow, where one of them is shown
-    for (const Message& note : group.notes) {
+    const CompilerMessage* introduction = nullptr;  // of notes that follow, where one of them is shown
+    for (const CompilerMessage& note : group.notes) {
       if (is_link_note(note.text)) continue;
       // What g++ indents is about the candidate before it, wherever it is.
       const bool about_candidate = note.text.starts_with(' ');
@@ -513,21 +513,21 @@ class Writer {
     }
   }
 
-  void show_as_it_came(const Message& m) {
+  void show_as_it_came(const CompilerMessage& m) {
     for (const std::string& line : m.include) out_ += line + "\n";
     out_ += m.first_line + "\n";
     for (const std::string& line : m.below) out_ += line + "\n";
   }
 
   /// At a place of the user's, or at none: as it came but for the column, where that is one of another text.
-  void show(const Message& m) {
+  void show(const CompilerMessage& m) {
     const bool same = m.place.line == 0 || m.place.column == 0 || column(m.place) == m.place.column;
     if (!same) return show(m.place, m.kind, m.text);
     out_ += m.first_line + "\n";
     for (const std::string& line : m.below) out_ += line + "\n";
   }
 
-  void show(const Place& place, const std::string& kind, const std::string& text) {
+  void show(const MessagePlace& place, const std::string& kind, const std::string& text) {
     const auto at = column(place);
     const std::string name =
         place.file + ":" + std::to_string(place.line) + (at ? ":" + std::to_string(*at) : "") + ":";
@@ -548,7 +548,7 @@ class Writer {
   }
 
   /// The column of the user's file.
-  std::optional<std::uint32_t> column(const Place& place) const {
+  std::optional<std::uint32_t> column(const MessagePlace& place) const {
     if (place.column == 0) return std::nullopt;
     return options_.column ? options_.column(place.file, place.line, place.column) : place.column;
   }
@@ -575,7 +575,7 @@ class Writer {
   std::string out_;
   std::size_t errors_ = 0;
   std::set<std::string> told_, places_told_, explained_;
-  std::vector<Place> chain_;
+  std::vector<MessagePlace> chain_;
   bool has_headings_ = false;
   std::map<std::string, std::vector<std::string>> files_;
 };
@@ -584,20 +584,20 @@ class Writer {
 
 std::string messages_for_users(const std::string& output, const MessageOptions& options) {
   if (is_crash(output)) return output;
-  std::vector<Group> groups = groups_of(output);
+  std::vector<MessageGroup> groups = groups_of(output);
   join_range_errors(groups);
-  if (std::ranges::none_of(groups, [](const Group& g) { return !g.main.kind.empty(); })) return output;
-  Writer writer(options, output.find("\x1b[") != std::string::npos);
+  if (std::ranges::none_of(groups, [](const MessageGroup& g) { return !g.main.kind.empty(); })) return output;
+  MessageWriter writer(options, output.find("\x1b[") != std::string::npos);
   // Where Clang finds errors in all functions with native control flow, nothing is rewritten: those errors come first. So does
   // what is wrong with the function that gives a range.
-  const auto follows = [](const Group& g) {
+  const auto follows = [](const MessageGroup& g) {
     return g.main.text == no_range || g.main.text.find("and lanternc does not rewrite control flow here") != std::string::npos;
   };
   const bool first_errors =
-      std::ranges::any_of(groups, [&](const Group& g) { return is_error(g.main) && !follows(g); });
-  for (const Group& group : groups)
+      std::ranges::any_of(groups, [&](const MessageGroup& g) { return is_error(g.main) && !follows(g); });
+  for (const MessageGroup& group : groups)
     if (!first_errors || !follows(group)) writer.write(group);
-  const bool error = std::ranges::any_of(groups, [](const Group& g) { return is_error(g.main); });
+  const bool error = std::ranges::any_of(groups, [](const MessageGroup& g) { return is_error(g.main); });
   return error && !writer.any_error() ? output : writer.text();
 }
 

@@ -12,7 +12,7 @@ namespace lantern::tool {
 namespace {
 
 std::string array_type(const ir::Type& t) {
-  std::string text = "_Array(\"" + number(t.is_tensor() ? t.element() : t.kind()).numpy + "\"";
+  std::string text = "_Array(\"" + number(kind_of(t)).numpy + "\"";
   if (t.is_tensor())
     for (const std::int64_t d : t.dims())
       text += ", " + (d == ir::dynamic ? std::string("None") : std::to_string(d));

@@ -27,9 +27,9 @@ std::string lower(std::string text) {
 }
 
 /// Names of one scope, which differ by more than upper and lower case and begin with a letter.
-class Names {
+class FortranNames {
  public:
-  explicit Names(std::set<std::string> taken) : taken_(std::move(taken)) {}
+  explicit FortranNames(std::set<std::string> taken) : taken_(std::move(taken)) {}
 
   std::string unique(std::string name) {
     if (name.front() == '_') name.insert(0, "x");
@@ -42,7 +42,7 @@ class Names {
   std::set<std::string> taken_;
 };
 
-std::string number_type(Kind kind) {
+std::string fortran_number(Kind kind) {
   switch (kind) {
     case Kind::boolean:
       return "logical(c_bool)";
@@ -76,7 +76,7 @@ std::string transposed(const std::string& array, int rank, const Size& size) {
          series(rank, true, [](int i) { return std::to_string(i); }) + "])";
 }
 
-std::string tensor_type(const ir::Type& t) { return "type(lt_tensor_" + std::to_string(std::max(t.rank(), 1)) + "d)"; }
+std::string fortran_tensor(const ir::Type& t) { return "type(lt_tensor_" + std::to_string(std::max(t.rank(), 1)) + "d)"; }
 
 /// A list with an item to a line: lines of Fortran are short.
 std::string lines(const std::vector<std::string>& items) {
@@ -104,7 +104,7 @@ class Procedure {
  public:
   Procedure(const StagedFunction& function, std::string name, std::string symbol)
       : function_(function), f_(*function.module->entry), name_(std::move(name)), symbol_(std::move(symbol)) {
-    Names names({"stat", "errmsg", lower(name_)});
+    FortranNames names({"stat", "errmsg", lower(name_)});
     for (const ir::Value* p : f_.body->params) parameters_.push_back(names.unique(p->name ? codegen::identifier(p->name) : "x"));
     for (std::size_t i = 0; i < f_.result_types.size(); ++i)
       results_.push_back(names.unique(is_function() ? "value" : "value" + std::to_string(i + 1)));
@@ -122,12 +122,12 @@ class Procedure {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const ir::Type& t = f_.body->params[i]->type;
       all.push_back("x" + std::to_string(i));
-      declarations += "      " + (t.is_tensor() ? tensor_type(t) : number_type(t.kind())) + ", value :: " + all.back() + "\n";
+      declarations += "      " + (t.is_tensor() ? fortran_tensor(t) : fortran_number(t.kind())) + ", value :: " + all.back() + "\n";
     }
     for (std::size_t i = 0; i < results_.size(); ++i) {
       const ir::Type& t = f_.result_types[i];
       all.push_back("r" + std::to_string(i));
-      declarations += "      " + (t.is_tensor() ? tensor_type(t) + ", intent(inout)" : number_type(t.kind()) + ", intent(out)") +
+      declarations += "      " + (t.is_tensor() ? fortran_tensor(t) + ", intent(inout)" : fortran_number(t.kind()) + ", intent(out)") +
                       " :: " + all.back() + "\n";
     }
     all.push_back("message");
@@ -166,12 +166,12 @@ class Procedure {
     const ir::Type& t = f_.body->params[i]->type;
     const std::string &x = parameters_[i], &c = operands_[i];
     if (!t.is_tensor()) {
-      declared += "    " + number_type(t.kind()) + ", intent(in) :: " + x + "\n";
+      declared += "    " + fortran_number(t.kind()) + ", intent(in) :: " + x + "\n";
       passed.push_back(x);
       return;
     }
     const int rank = t.rank();
-    const std::string type = number_type(t.element());
+    const std::string type = fortran_number(t.element());
     declared += "    " + type + ", intent(in)" + (rank == 1 ? ", contiguous" : "") + (rank < 2 ? ", target" : "") + " :: " + x +
                 colons(rank) + "\n";
     std::string memory = x;
@@ -192,13 +192,13 @@ class Procedure {
     const std::string &r = results_[i], &c = targets_[i], &p = pointers_[i];
     const std::string out = is_function() ? "" : ", intent(out)";
     if (!t.is_tensor()) {
-      declared += "    " + number_type(t.kind()) + out + " :: " + r + "\n";
+      declared += "    " + fortran_number(t.kind()) + out + " :: " + r + "\n";
       passed.push_back(r);
       return;
     }
     const int rank = t.rank();
-    declared += "    " + number_type(t.element()) + (rank == 0 ? "" : ", allocatable") + out + " :: " + r + colons(rank) + "\n";
-    own += "    " + tensor_type(t) + " :: " + c + "\n    " + number_type(t.element()) + ", pointer :: " + p + colons(rank) + "\n";
+    declared += "    " + fortran_number(t.element()) + (rank == 0 ? "" : ", allocatable") + out + " :: " + r + colons(rank) + "\n";
+    own += "    " + fortran_tensor(t) + " :: " + c + "\n    " + fortran_number(t.element()) + ", pointer :: " + p + colons(rank) + "\n";
     if (rank > 0) {  // a function that fails gives an array of no elements
       before += "    allocate(" + r + "(" + series(rank, false, [](int) { return std::string("0"); }) + "))\n";
     }

@@ -21,7 +21,7 @@ namespace {
 using frontend::Expression;
 using frontend::Marked;
 
-struct Message {
+struct IllustratedMessage {
   std::string line;  ///< as it came
   std::string file, kind, text;
   std::uint32_t at_line = 0, at_column = 0;  ///< 0: not known
@@ -30,11 +30,11 @@ struct Message {
   std::optional<Expression> found;
 };
 
-Message read(const std::string& line) {
+IllustratedMessage read(const std::string& line) {
   static const std::regex form(R"((.+?):(\d+)(?::(\d+))?: (error|note): (.*))");
   static const std::regex failed(R"(([a-z_0-9]+): expected .*)"), made(R"(.* made by '([a-z_0-9]+)' here)"),
       own(R"(the (?:([a-z]+) )?operand(?:, argument \d+ of '[^']*',)? is .*)");
-  Message m;
+  IllustratedMessage m;
   m.line = line;
   std::smatch parts;
   if (!std::regex_match(line, parts, form)) return m;
@@ -81,14 +81,13 @@ std::string shown(const std::string& file, const std::string& text, const Marked
 
 /// "the left operand, argument 1 of 'f', is ..." with the variable's name instead.
 std::string with_name(const std::string& message, const std::string& text, std::uint32_t at) {
-  std::uint32_t end = at;
-  end = ir::end_of_word(text, end);
+  const std::size_t end = ir::end_of_word(text, at);
   static const std::regex position(R"(, argument \d+ of '[^']*',)");
   return std::regex_replace(message, position, " '" + text.substr(at, end - at) + "'");
 }
 
 /// The place in the file as the user wrote it; false where the user wrote nothing there.
-bool to_original(Message& m, const UserCode& code) {
+bool to_original(IllustratedMessage& m, const UserCode& code) {
   const auto* copies = code.copies(m.file);
   if (copies == nullptr || m.at_column == 0) return m.at_column != 0;
   const auto offset = frontend::original_offset(*copies, m.at_line, m.at_column);
@@ -103,7 +102,7 @@ bool to_original(Message& m, const UserCode& code) {
 }  // namespace
 
 std::string illustrated(const std::string& messages, const UserCode& code) {
-  std::vector<Message> all;
+  std::vector<IllustratedMessage> all;
   std::istringstream stream(messages);
   for (std::string line; std::getline(stream, line);) all.push_back(read(line));
 
@@ -125,8 +124,8 @@ std::string illustrated(const std::string& messages, const UserCode& code) {
   }
 
   std::string out;
-  const Message* error = nullptr;
-  for (const Message& m : all) {
+  const IllustratedMessage* error = nullptr;
+  for (const IllustratedMessage& m : all) {
     out += out.empty() ? "" : "\n";
     if (m.kind == "error") error = &m;
     if (m.kind.empty()) {

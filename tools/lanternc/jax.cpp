@@ -10,6 +10,7 @@
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/codegen/toolchain/system_compiler.hpp"
 #include "lantern/ir/error.hpp"
+#include "python_parts.hpp"
 #include "report.hpp"
 
 namespace lantern::tool {
@@ -35,13 +36,11 @@ const char* xla_type(Kind kind) {
 }
 
 /// As the header has elements.
-std::string element(Kind kind) { return codegen::CTarget().element(kind); }
+std::string jax_element(Kind kind) { return codegen::CTarget().element(kind); }
 
-Kind kind_of(const ir::Type& t) { return t.is_tensor() ? t.element() : t.kind(); }
-int rank_of(const ir::Type& t) { return t.is_tensor() ? t.rank() : 0; }
 
 /// With so many dimensions before its own.
-std::string tensor_type(const ir::Type& t, bool constant, int more = 0) {
+std::string jax_tensor(const ir::Type& t, bool constant, int more = 0) {
   return std::string("lt_") + (constant ? "const_" : "") + ir::kind_name(kind_of(t)) + "_" +
          std::to_string(rank_of(t) + more) + "d";
 }
@@ -109,19 +108,19 @@ std::string call_of_batch(const ir::Function& f, const std::string& symbol) {
   std::string condition = "n > 1", numbers, targets, call;
   for (std::size_t i = 0; i < f.body->params.size(); ++i) {
     const ir::Type& t = f.body->params[i]->type;
-    const std::string n = std::to_string(i), given = "a" + n + ".typed_data()", c = element(kind_of(t));
+    const std::string n = std::to_string(i), given = "a" + n + ".typed_data()", c = jax_element(kind_of(t));
     condition +=
         " && (o" + n + ".examples() == n" + (t.is_tensor() ? ")" : " || o" + n + ".examples() == 1)");
     if (!t.is_tensor())
       numbers += "    const Numbers<" + c + "> x" + n + "(" + given + ", o" + n + ".examples() == 1, n);\n";
-    call += tensor_type(t, true, 1) + "{" +
+    call += jax_tensor(t, true, 1) + "{" +
             (t.is_tensor() ? "reinterpret_cast<const " + c + "*>(" + given + ")" : "x" + n + ".data") + ", " +
             dimensions("o" + n, rank_of(t), "n") + "}, ";
   }
   for (std::size_t i = 0; i < f.result_types.size(); ++i) {
     const ir::Type& t = f.result_types[i];
     const std::string n = std::to_string(i);
-    targets += "    " + tensor_type(t, false, 1) + " t" + n + " = {reinterpret_cast<" + element(kind_of(t)) +
+    targets += "    " + jax_tensor(t, false, 1) + " t" + n + " = {reinterpret_cast<" + jax_element(kind_of(t)) +
                "*>(r" + n + "->typed_data()), " + dimensions("q" + n, rank_of(t), "n") + "};\n";
     call += "&t" + n + ", ";
   }
@@ -138,7 +137,7 @@ std::string handler(const ir::Function& f, const std::string& symbol, const std:
     parameters += (parameters.empty() ? "" : ", ") + buffer(t) + " a" + n;
     binding += ".Arg<" + buffer(t) + ">()";
     operands += "  const Operand o" + n + "(a" + n + ", " + std::to_string(rank_of(t)) + ");\n";
-    call += t.is_tensor() ? tensor_type(t, true) + "{reinterpret_cast<const " + element(t.element()) + "*>(" +
+    call += t.is_tensor() ? jax_tensor(t, true) + "{reinterpret_cast<const " + jax_element(t.element()) + "*>(" +
                                 data + "), " + dimensions("o" + n, t.rank()) + "}, "
                           : "*" + data + ", ";
   }
@@ -152,7 +151,7 @@ std::string handler(const ir::Function& f, const std::string& symbol, const std:
       call += data + ", ";
       continue;
     }
-    targets += "    " + tensor_type(t, false) + " t" + n + " = {reinterpret_cast<" + element(t.element()) +
+    targets += "    " + jax_tensor(t, false) + " t" + n + " = {reinterpret_cast<" + jax_element(t.element()) +
                "*>(" + data + "), " + dimensions("q" + n, t.rank()) + "};\n";
     call += "&t" + n + ", ";
   }
@@ -173,14 +172,14 @@ std::string shape_finder(const ir::Function& f, const std::string& symbol) {
     if (!t.is_tensor()) {
       if (t.is_integer())
         before +=
-            std::string("  const auto ") + x + " = static_cast<" + element(t.kind()) + ">(*integers++);\n";
+            std::string("  const auto ") + x + " = static_cast<" + jax_element(t.kind()) + ">(*integers++);\n";
       call += t.is_integer() ? x + ", " : std::string("1, ");
       continue;
     }
     const std::string rank = std::to_string(t.rank());
-    before += "  " + tensor_type(t, true) + " t" + x + " = {nullptr, {1}};\n  std::size_t n" + x +
+    before += "  " + jax_tensor(t, true) + " t" + x + " = {nullptr, {1}};\n  std::size_t n" + x +
               " = 1;\n  for (int r = 0; r < " + rank + "; ++r) n" + x + " *= static_cast<std::size_t>(t" + x +
-              ".dim[r] = *sizes++);\n  const std::vector<" + element(t.element()) + "> " + x + "(n" + x +
+              ".dim[r] = *sizes++);\n  const std::vector<" + jax_element(t.element()) + "> " + x + "(n" + x +
               ", 1);\n  t" + x + ".data = " + x + ".data();\n";
     call += "t" + x + ", ";
   }
@@ -188,9 +187,9 @@ std::string shape_finder(const ir::Function& f, const std::string& symbol) {
     const ir::Type& t = f.result_types[i];
     const std::string r = "r" + std::to_string(i);
     before += "  " +
-              (t.is_tensor() ? tensor_type(t, false)
+              (t.is_tensor() ? jax_tensor(t, false)
                : t.is_bool() ? std::string("bool")
-                             : element(t.kind())) +
+                             : jax_element(t.kind())) +
               " " + r + " = {};\n";
     call += "&" + r + ", ";
     if (t.is_tensor())

@@ -18,7 +18,7 @@ using ir::Kind;
 
 namespace {
 
-std::string number_type(Kind kind) {
+std::string julia_number(Kind kind) {
   switch (kind) {
     case Kind::boolean:
       return "Bool";
@@ -42,20 +42,20 @@ std::string accepted_type(const ir::Type& t) {
 }
 
 /// "Float64", or "array of Float64, size (3, ?)".
-std::string described(const ir::Type& t) {
-  if (t.is_scalar()) return number_type(t.kind());
+std::string julia_description(const ir::Type& t) {
+  if (t.is_scalar()) return julia_number(t.kind());
   std::string sizes;
   for (const std::int64_t d : t.dims())
     sizes += (sizes.empty() ? "" : ", ") + (d == ir::dynamic ? "?" : std::to_string(d));
-  return "array of " + number_type(t.element()) + ", size (" + sizes + (t.rank() == 1 ? ",)" : ")");
+  return "array of " + julia_number(t.element()) + ", size (" + sizes + (t.rank() == 1 ? ",)" : ")");
 }
 
-std::string tensor_type(const ir::Type& t) {
-  return "_Lantern.Tensor{" + number_type(t.element()) + "," + std::to_string(std::max(t.rank(), 1)) + "}";
+std::string julia_tensor(const ir::Type& t) {
+  return "_Lantern.Tensor{" + julia_number(t.element()) + "," + std::to_string(std::max(t.rank(), 1)) + "}";
 }
 
 /// Text as it may be between quotes.
-std::string escaped(const std::string& text) {
+std::string julia_string(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '\\' || c == '"' || c == '$') out += '\\';
@@ -65,9 +65,9 @@ std::string escaped(const std::string& text) {
 }
 
 /// Names of one scope, each once; those that Julia or the module has a meaning for get a '_'.
-class Names {
+class JuliaNames {
  public:
-  explicit Names(std::set<std::string> taken = {}) : taken_(std::move(taken)) {
+  explicit JuliaNames(std::set<std::string> taken = {}) : taken_(std::move(taken)) {
     taken_.insert({"baremodule", "begin",  "break",   "catch",    "ccall",   "const", "do",       "else",
                    "elseif",     "end",    "export",  "false",    "finally", "for",   "function", "global",
                    "if",         "import", "in",      "isa",      "let",     "local", "macro",    "module",
@@ -86,11 +86,11 @@ class Names {
   std::set<std::string> taken_;
 };
 
-class Wrapper {
+class JuliaWrapper {
  public:
-  Wrapper(const StagedFunction& function, std::string name)
+  JuliaWrapper(const StagedFunction& function, std::string name)
       : f_(*function.module->entry), function_(function), name_(std::move(name)) {
-    Names names;
+    JuliaNames names;
     for (const ir::Value* p : f_.body->params)
       parameters_.push_back(names.unique(p->name ? codegen::identifier(p->name)
                                                  : "x" + std::to_string(parameters_.size() + 1)));
@@ -133,13 +133,13 @@ class Wrapper {
       for (const std::size_t i : tensors_) {
         list += (list.empty() ? "" : ", ") + out(i);
         arguments +=
-            "- `" + out(i) + "`: memory for an " + described(f_.result_types[i]) + ", or `nothing`\n";
+            "- `" + out(i) + "`: memory for an " + julia_description(f_.result_types[i]) + ", or `nothing`\n";
       }
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       list += (list.empty() ? "" : ", ") + parameters_[i];
-      arguments += "- `" + parameters_[i] + "`: " + described(f_.body->params[i]->type) + "\n";
+      arguments += "- `" + parameters_[i] + "`: " + julia_description(f_.body->params[i]->type) + "\n";
     }
-    for (const ir::Type& t : f_.result_types) results += "- " + described(t) + "\n";
+    for (const ir::Type& t : f_.result_types) results += "- " + julia_description(t) + "\n";
     std::string text = "    " + name_ + (in_place ? "!(" : "(") + list + ")\n\n";
     if (in_place) {
       text += "As `" + name_ +
@@ -150,7 +150,7 @@ class Wrapper {
     }
     if (!arguments.empty()) text += "\n# Arguments\n" + arguments;
     text += "\n# Returns\n" + results;
-    return "\"\"\"\n" + escaped(text) + "\"\"\"\n";
+    return "\"\"\"\n" + julia_string(text) + "\"\"\"\n";
   }
 
   std::string body() const {
@@ -160,10 +160,10 @@ class Wrapper {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const ir::Type& t = f_.body->params[i]->type;
       const std::string memory = "lt_x" + std::to_string(i + 1);
-      types += (t.is_tensor() ? tensor_type(t) : number_type(t.kind())) + ", ";
+      types += (t.is_tensor() ? julia_tensor(t) : julia_number(t.kind())) + ", ";
       if (t.is_tensor()) {
         line(before,
-             memory + " = _Lantern.operand(" + number_type(t.element()) + ", " + parameters_[i] + ")");
+             memory + " = _Lantern.operand(" + julia_number(t.element()) + ", " + parameters_[i] + ")");
         kept += memory + " ";
       }
       passed += (t.is_tensor() ? "_Lantern.tensor(" + memory + ")" : parameters_[i]) + ", ";
@@ -171,12 +171,12 @@ class Wrapper {
     for (std::size_t i = 0; i < f_.result_types.size(); ++i) {
       const ir::Type& t = f_.result_types[i];
       const std::string n = std::to_string(i + 1), result = "lt_r" + n;
-      const std::string type = t.is_tensor() ? tensor_type(t) : number_type(t.kind());
+      const std::string type = t.is_tensor() ? julia_tensor(t) : julia_number(t.kind());
       if (t.is_tensor()) {
         const std::string rank = "Base.Val(" + std::to_string(t.rank()) + ")",
                           o = out(tensors_[out_number++]);
         line(before,
-             "lt_t" + n + " = _Lantern.target(" + number_type(t.element()) + ", " + rank + ", " + o + ")");
+             "lt_t" + n + " = _Lantern.target(" + julia_number(t.element()) + ", " + rank + ", " + o + ")");
         line(before, result + " = Base.Ref(lt_t" + n + ")");
         kept += o + " ";
         results += (i ? ", " : "") + std::string("_Lantern.result(\"") + name_ + "\", " + rank + ", " + o +
@@ -210,11 +210,11 @@ std::string julia_module(const std::vector<StagedFunction>& functions,
                          const Options& options) {
   const std::string source = std::filesystem::path(options.sources.front()).filename().string(),
                     module = module_name(options);
-  Names names({module});
+  JuliaNames names({module});
   std::string exported, wrappers, addresses;
   for (std::size_t i = 0; i < functions.size(); ++i) {
     const std::string name = names.unique(functions[i].name);
-    const Wrapper wrapper(functions[i], name);
+    const JuliaWrapper wrapper(functions[i], name);
     exported += (exported.empty() ? "" : ", ") + name + (wrapper.has_arrays() ? ", " + name + "!" : "");
     wrappers += wrapper.text();
     addresses += "    " + wrapper.address() + "[] = _Lantern.Libdl.dlsym(lt_library, :" + symbols[i] + ")\n";

@@ -37,17 +37,15 @@ Class class_of(Kind kind) {
   }
 }
 
-Kind kind_of(const ir::Type& t) { return t.is_tensor() ? t.element() : t.kind(); }
-int rank_of(const ir::Type& t) { return t.is_tensor() ? t.rank() : 0; }
 
-std::string element(Kind kind) { return kind == Kind::boolean ? "bool" : codegen::CTarget().element(kind); }
+std::string mex_element(Kind kind) { return kind == Kind::boolean ? "bool" : codegen::CTarget().element(kind); }
 
-std::string tensor_type(const ir::Type& t, bool constant) {
+std::string mex_tensor(const ir::Type& t, bool constant) {
   return std::string("lt_") + (constant ? "const_" : "") + ir::kind_name(t.element()) + "_" + std::to_string(t.rank()) + "d";
 }
 
 /// "double matrix w", for the list of functions.
-std::string described(const ir::Type& t) {
+std::string mex_description(const ir::Type& t) {
   const int rank = rank_of(t);
   const std::string name = class_of(kind_of(t)).name;
   return rank == 0 ? name : name + (rank == 1 ? " vector" : rank == 2 ? " matrix" : " array of " + std::to_string(rank) + " dimensions");
@@ -57,8 +55,8 @@ std::string described(const ir::Type& t) {
 std::string usage(const ir::Function& f, const std::string& name, const std::string& module) {
   const std::vector<std::string> parameters = parameter_names(f);
   std::string results, arguments = "'" + name + "'";
-  for (const ir::Type& t : f.result_types) results += (results.empty() ? "" : ", ") + described(t);
-  for (std::size_t i = 0; i < parameters.size(); ++i) arguments += ", " + described(f.body->params[i]->type) + " " + parameters[i];
+  for (const ir::Type& t : f.result_types) results += (results.empty() ? "" : ", ") + mex_description(t);
+  for (std::size_t i = 0; i < parameters.size(); ++i) arguments += ", " + mex_description(f.body->params[i]->type) + " " + parameters[i];
   return "[" + results + "] = " + module + "(" + arguments + ")";
 }
 
@@ -67,7 +65,7 @@ std::string wrapper(const ir::Function& f, const std::string& name, const std::s
   std::string before, call, after;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const ir::Type& t = f.body->params[i]->type;
-    const std::string n = std::to_string(i), type = element(kind_of(t));
+    const std::string n = std::to_string(i), type = mex_element(kind_of(t));
     const Class of = class_of(kind_of(t));
     before += "  int64_t d" + n + "[" + std::to_string(std::max(rank_of(t), 1)) + "] = {1};\n";
     before += "  const " + type + "* a" + n + " = (const " + type + "*)lt_mex_argument((lt_mex_place){\"" + name + "\", \"" +
@@ -77,14 +75,14 @@ std::string wrapper(const ir::Function& f, const std::string& name, const std::s
       call += "*a" + n + ", ";
       continue;
     }
-    call += "(" + tensor_type(t, true) + "){(const void*)a" + n + ", {";
+    call += "(" + mex_tensor(t, true) + "){(const void*)a" + n + ", {";
     for (int r = 0; r < std::max(t.rank(), 1); ++r) call += (r ? ", d" : "d") + n + "[" + std::to_string(r) + "]";
     call += "}}, ";
   }
   for (std::size_t i = 0; i < f.result_types.size(); ++i) {
     const ir::Type& t = f.result_types[i];
-    const std::string n = std::to_string(i), type = element(kind_of(t));
-    before += "  " + (t.is_tensor() ? tensor_type(t, false) + " r" + n + " = {0}" : type + " r" + n) + ";\n";
+    const std::string n = std::to_string(i), type = mex_element(kind_of(t));
+    before += "  " + (t.is_tensor() ? mex_tensor(t, false) + " r" + n + " = {0}" : type + " r" + n) + ";\n";
     call += "&r" + n + ", ";
     after += (i == 0 ? "  " : "  if (nlhs > " + n + ") ") + std::string("out[") + n + "] = lt_mex_result(" + class_of(kind_of(t)).id +
              ", sizeof(" + type + "), " + std::to_string(rank_of(t)) + ", " +

@@ -88,11 +88,11 @@ struct Given {
 
 /// Headings of --help, with the options below them; others are under the last.
 void group_options(CLI::App& app) {
-  struct Group {
+  struct OptionGroup {
     const char* heading;
     std::vector<std::string> options;
   };
-  const std::vector<Group> groups{
+  const std::vector<OptionGroup> groups{
       {"What is made", {"-o", "--emit", "--function", "--prefix", "--strided", "--depfile", "--with-jit", "--with-main"}},
       {"For which machine", {"--target", "--arch", "--mapping", "--products", "--cpu", "--threads", "--lanes", "--distributed"}},
       {"How numbers are computed", {"-O", "--strict-math", "--no-reassociate", "--check"}},
@@ -100,7 +100,7 @@ void group_options(CLI::App& app) {
                                    "--verify", "--explain-cache"}},
       {"For the C++ compiler", {"-I", "-D", "-U", "-L", "-l", "--std", "--no-rewrite", "--no-cache"}},
   };
-  for (const Group& group : groups)
+  for (const OptionGroup& group : groups)
     for (const std::string& name : group.options) app.get_option(name)->group(group.heading);
 }
 

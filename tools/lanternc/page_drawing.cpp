@@ -14,9 +14,9 @@ namespace lantern::tool {
 
 namespace {
 
-class Writer {
+class DrawingWriter {
  public:
-  Writer(const ir::SourceLine& source_line, const std::function<std::string(const ir::Location&)>& class_of)
+  DrawingWriter(const ir::SourceLine& source_line, const std::function<std::string(const ir::Location&)>& class_of)
       : source_line_(source_line), class_of_(class_of) {}
 
   void item(const ir::DrawnItem& item, std::size_t number, double after) {
@@ -80,7 +80,7 @@ class Writer {
 
 std::string drawn(const std::vector<ir::DrawnItem>& functions, const ir::SourceLine& source_line,
                   const std::function<std::string(const ir::Location&)>& class_of) {
-  Writer writer(source_line, class_of);
+  DrawingWriter writer(source_line, class_of);
   for (const ir::DrawnItem& f : functions) writer.item(f, 0, 0);
   return writer.take();
 }

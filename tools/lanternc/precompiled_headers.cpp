@@ -27,7 +27,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 /// Some twenty: each level of optimisation, with -g or without, is another.
-constexpr std::uintmax_t default_megabytes = 2048;
+constexpr std::uintmax_t header_megabytes = 2048;
 constexpr std::string_view header_text =
     "#include \"lantern/compiler/frontend/native.hpp\"\n#include \"lantern/lantern.hpp\"\n";
 
@@ -59,11 +59,11 @@ bool fresh(const fs::path& made, const fs::path& stamps) {
   return any;
 }
 
-struct Place {
+struct HeaderPlace {
   fs::path header, made, stamps;
 };
 
-bool make(const Compiler& compiler, const Words& flags, const Place& place) {
+bool make(const Compiler& compiler, const Words& flags, const HeaderPlace& place) {
   const std::string mark = "." + std::to_string(::getpid()) + ".unfinished";
   const codegen::UnfinishedFile made(place.made.string() + mark), rule(place.stamps.string() + ".d" + mark),
       stamped(place.stamps.string() + mark);
@@ -136,7 +136,7 @@ Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unu
   hash.add(compiler.identity);
   frontend::add_header_flags(flags, hash);
   const std::string name = hash.text();
-  const Place place{*directory / (name + ".hpp"),
+  const HeaderPlace place{*directory / (name + ".hpp"),
                     *directory / (name + (compiler.is_clang ? ".pch" : ".hpp.gch")),
                     *directory / (name + ".files")};
 
@@ -158,7 +158,7 @@ Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unu
     }
     if (!make(compiler, flags, place)) return {};
     codegen::remove_least_used(*directory, compiler.is_clang ? ".pch" : ".gch",
-                                codegen::cache_limit(default_megabytes));
+                                codegen::cache_limit(header_megabytes));
   }
   fs::last_write_time(place.made, fs::file_time_type::clock::now(), failed);
   if (compiler.is_clang) return {"-include-pch", place.made.string()};

@@ -24,10 +24,10 @@ std::string tree_class(const ir::Type& t) {
   return name;
 }
 
-class Wrapper {
+class PythonWrapper {
  public:
   /// `defined` is the name of its definition, and empty where that is the function's.
-  Wrapper(const StagedFunction& function, std::string symbol, const std::string& defined)
+  PythonWrapper(const StagedFunction& function, std::string symbol, const std::string& defined)
       : f_(*function.module->entry),
         name_(python_name(function.name)),
         defined_(defined.empty() ? name_ : defined),
@@ -271,7 +271,7 @@ PythonWrappers python_wrappers(const std::vector<StagedFunction>& functions, con
     const ir::Function& f = *functions[i].module->entry;
     for (const ir::Type& t : f.parameter_types()) structures.add(t);
     for (const ir::Type& t : f.result_types) structures.add(t);
-    Wrapper wrapper(functions[i], symbols[i], are_private ? "_" + symbols[i] : "");
+    PythonWrapper wrapper(functions[i], symbols[i], are_private ? "_" + symbols[i] : "");
     result.functions += wrapper.text();
     result.names.push_back(wrapper.name());
   }

@@ -15,6 +15,10 @@ struct Number {
   std::string python, ctypes, numpy;
 };
 Number number(ir::Kind kind);
+/// Of a number, or of the elements of a tensor.
+inline ir::Kind kind_of(const ir::Type& t) { return t.is_tensor() ? t.element() : t.kind(); }
+/// 0 of a number.
+inline int rank_of(const ir::Type& t) { return t.is_tensor() ? t.rank() : 0; }
 
 /// The name, with a '_' behind it where it is a word of Python.
 std::string python_name(const std::string& name);

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uintmax_t default_megabytes = 512;
+constexpr std::uintmax_t result_megabytes = 512;
 
 /// In one line.
 std::string escaped(const std::string& text) {
@@ -140,7 +140,7 @@ ResultCache::ResultCache(const Options& options, const Installation& installatio
     why_ = "there is no directory for it";
     return;
   }
-  cache_.emplace(*directory, codegen::cache_limit(default_megabytes));
+  cache_.emplace(*directory, codegen::cache_limit(result_megabytes));
   std::error_code ignored;
   std::string words;
   for (const std::string& w : options.words) words += (words.empty() ? "" : " ") + w;
