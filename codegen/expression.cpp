@@ -7,7 +7,6 @@
 
 #include "lantern/ir/text.hpp"
 
-
 namespace lantern::codegen {
 
 namespace {

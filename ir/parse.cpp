@@ -32,7 +32,6 @@ struct Token {
   std::uint32_t column = 1;
 };
 
-
 [[noreturn]] void fail_at(const Token& at, const std::string& message) {
   throw Error(std::to_string(at.line) + ":" + std::to_string(at.column) + ": " + message);
 }

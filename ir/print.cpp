@@ -18,7 +18,6 @@ namespace lantern::ir {
 
 namespace {
 
-
 /// Beyond this depth lines are indented no further, so that the text of a deep nest stays linear in its size.
 constexpr std::size_t deepest_indent = 40;
 

@@ -11,6 +11,8 @@
 #include <system_error>
 #include <unordered_map>
 
+#include "lantern/ir/text.hpp"
+
 namespace lantern::core {
 
 using ir::is_identifier;
@@ -21,7 +23,6 @@ using ir::trimmed;
 namespace {
 
 constexpr std::size_t largest_file = 4U << 20;
-
 
 std::size_t skip_spaces(std::string_view s, std::size_t at) {
   while (at < s.size() && is_space(s[at])) ++at;
@@ -47,8 +48,6 @@ SourceText::SourceText(std::string text, const std::string& file) : text_(std::m
 }
 
 /// By the lines that begin with #include "...".
-
-#include "lantern/ir/text.hpp"
 void SourceText::find_headers(const std::string& file) {
   for (const std::size_t begin : lines_) {
     std::string_view line = trimmed(std::string_view(text_).substr(begin, text_.find('\n', begin) - begin));

@@ -20,7 +20,6 @@ namespace {
 constexpr std::size_t most_values = 1000;
 constexpr int deepest = 16;
 
-
 std::string_view first_word(std::string_view s) {
   return s.substr(0, static_cast<std::size_t>(std::ranges::find_if_not(s, is_word) - s.begin()));
 }

@@ -1,10 +1,12 @@
-# lantern_layer(NAME [ON layers...] FOLDERS folders... [HEADERS folders...]): a layer of the compiler, the object library
-# layer_NAME of what lies in its folders; of the last ones it has the headers alone.
+# lantern_layer(NAME [ON layers...] FOLDERS folders... [HEADERS folders...] [CLANG sources... WITH options...] [SEPARATE]): a
+# layer of the compiler, the object library layer_NAME of what lies in its folders; of HEADERS it has the headers alone. Sources
+# that include LLVM's or Clang's headers are named by CLANG, with the options that these need, and make up layer_NAME_clang.
+# A layer that users' programs link is SEPARATE: a program gets the object files that it needs.
 #
 # Its files see the headers of the layer and of those that it stands ON, directly or through others: each layer has an
 # include directory of its own, build/layers/NAME, with links to its headers. An #include of any other finds no file.
 function(lantern_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "ON;FOLDERS;HEADERS")
+  cmake_parse_arguments(PARSE_ARGV 1 layer "SEPARATE" "" "ON;FOLDERS;HEADERS;CLANG;WITH")
   set(include ${PROJECT_BINARY_DIR}/layers/${name})
   file(REMOVE_RECURSE ${include})  # a header that has moved is no longer here
   foreach(folder ${layer_FOLDERS} ${layer_HEADERS})
@@ -16,16 +18,34 @@ function(lantern_layer name)
   endforeach()
   list(TRANSFORM layer_FOLDERS APPEND /*.cpp)
   file(GLOB sources CONFIGURE_DEPENDS ${layer_FOLDERS})
+  if(layer_CLANG)
+    list(TRANSFORM layer_CLANG PREPEND ${PROJECT_SOURCE_DIR}/)
+    list(REMOVE_ITEM sources ${layer_CLANG})
+    add_library(layer_${name}_clang OBJECT ${layer_CLANG})
+    target_compile_options(layer_${name}_clang PRIVATE ${layer_WITH})
+    target_include_directories(layer_${name}_clang SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
+    target_link_libraries(layer_${name}_clang PRIVATE layer_${name} Threads::Threads Boost::context fmt::fmt lantern_warnings)
+    lantern_unite(layer_${name}_clang 4)
+  endif()
   add_library(layer_${name} OBJECT ${sources})
   target_include_directories(layer_${name} PUBLIC ${include})
   list(TRANSFORM layer_ON PREPEND layer_)
   target_link_libraries(layer_${name} PUBLIC ${layer_ON} PRIVATE Threads::Threads Boost::context fmt::fmt lantern_warnings)
   lantern_precompile_standard_headers(layers layer_${name})
+  if(NOT layer_SEPARATE)
+    lantern_unite(layer_${name} 8)
+  endif()
   set_property(GLOBAL APPEND PROPERTY LANTERN_LAYERS ${name})
 endfunction()
 
 # lantern_objects(VARIABLE layers...): the object files of layers, as sources of a library.
 function(lantern_objects variable)
-  list(TRANSFORM ARGN REPLACE "(.+)" "$<TARGET_OBJECTS:layer_\\1>")
-  set(${variable} ${ARGN} PARENT_SCOPE)
+  set(objects)
+  foreach(name ${ARGN})
+    list(APPEND objects $<TARGET_OBJECTS:layer_${name}>)
+    if(TARGET layer_${name}_clang)
+      list(APPEND objects $<TARGET_OBJECTS:layer_${name}_clang>)
+    endif()
+  endforeach()
+  set(${variable} ${objects} PARENT_SCOPE)
 endfunction()

@@ -1,3 +1,15 @@
+option(LANTERN_UNITY_BUILD "Compile the compiler's sources in groups: a whole build takes half the time, one after a small change more" ON)
+
+# lantern_unite(NAME SIZE): compiles so many sources of a target as one, if LANTERN_UNITY_BUILD is on. Sources with options
+# of their own stay by themselves. What is in an anonymous namespace must have a name of its own in the target.
+function(lantern_unite name size)
+  if(LANTERN_UNITY_BUILD)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
+    # A source that is included is a header to g++, which warns of types there that have an anonymous part.
+    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
 # lantern_precompile_headers(GROUP NAME headers...): the headers that nearly every source of some targets reads, compiled
 # once, with the first target of the group. All of them are compiled by the same flags.
 function(lantern_precompile_headers group name)

@@ -11,7 +11,6 @@ using ir::is_word;
 
 namespace {
 
-
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}

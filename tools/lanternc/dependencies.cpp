@@ -1,7 +1,6 @@
 // make's quoting: "\ " is a space, "$$" a dollar, "\#" a hash, a backslash at the end of a line goes on.
 #include "dependencies.hpp"
 
-
 #include "lantern/codegen/toolchain/process.hpp"
 
 #include "lantern/ir/text.hpp"

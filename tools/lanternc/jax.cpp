@@ -38,7 +38,6 @@ const char* xla_type(Kind kind) {
 /// As the header has elements.
 std::string jax_element(Kind kind) { return codegen::CTarget().element(kind); }
 
-
 /// With so many dimensions before its own.
 std::string jax_tensor(const ir::Type& t, bool constant, int more = 0) {
   return std::string("lt_") + (constant ? "const_" : "") + ir::kind_name(kind_of(t)) + "_" +

@@ -37,7 +37,6 @@ Class class_of(Kind kind) {
   }
 }
 
-
 std::string mex_element(Kind kind) { return kind == Kind::boolean ? "bool" : codegen::CTarget().element(kind); }
 
 std::string mex_tensor(const ir::Type& t, bool constant) {

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "lantern/ir/text.hpp"
+
 namespace lantern::tool {
 
 namespace {
@@ -187,7 +189,6 @@ Remedy missing_header(string_view error, const std::vector<string_view>& notes, 
   }
   if (of_tensors(*name)) return told("write #include <lantern/tensor.hpp>: " + std::string(*name) + " is there");
 
-#include "lantern/ir/text.hpp"
   return std::nullopt;
 }
 
