@@ -57,7 +57,8 @@ Installation find_installation() {
 }
 
 std::vector<std::string> Installation::link_arguments(bool with_jit) const {
-  std::vector<std::string> all{"-Wl,--as-needed"}, called;
+  // An object file of Lantern's has many functions, of which a program calls some.
+  std::vector<std::string> all{"-Wl,--as-needed", "-Wl,--gc-sections"}, called;
   for (const Part& part : optional_parts()) {
     const fs::path archive = libraries / part.archive;
     if (!fs::exists(archive) || (part.needs_compiler && !with_jit)) continue;
