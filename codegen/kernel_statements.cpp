@@ -12,7 +12,8 @@
 //
 // Numbers that iterations reduce: a block reduces what its threads have, the block that ends last reduces what blocks
 // have, always in the same order; the result stays on the GPU. Tensors that iterations add to: a block adds to a tensor
-// of its own, and a second kernel adds these up, in order.
+// of its own, and a second kernel adds these up, in order. Where those tensors would be large, and each iteration adds to
+// one row, whose number it knows at once (its key), a block takes the iterations whose key it owns, in order.
 //
 // An iteration that fails says so where the host looks when it next waits: of several the first.
 #include <algorithm>
@@ -62,6 +63,8 @@ struct StatementPrinter::Launch {
   std::vector<Level> levels;
   std::vector<Reduction> reductions;
   std::vector<Sum> sums;
+  const Value* key = nullptr;   ///< where all sums of an iteration go to
+  std::string by_key;           ///< whether blocks own keys, in the kernel and on the host
   std::unordered_map<const Value*, Binding> bindings;  ///< of what is captured
   Statements before;                                   ///< at the start of the kernel
   std::size_t start = 0;                               ///< where an iteration begins in the text of the kernel
@@ -135,7 +138,8 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
   for (const Launch::Sum& s : launch.sums) {
     const Value* result = loop.results[s.state];
     const std::string elements_of = elements(loop.operands[s.state]);
-    line("if (" + launch.shares + " > 1) " + unit_.prelude().kernel("sum_parts", result->type.element()) + "(ws, " +
+    line("if (" + launch.shares + " > 1" + (launch.key ? " && !" + launch.by_key : "") + ") " +
+         unit_.prelude().kernel("sum_parts", result->type.element()) + "(ws, " +
          s.tensor + ".data, " + s.parts + ", " + elements_of + ", " + launch.shares + ", " + (s.from_zeros ? "1" : "0") + ");");
     if (s.finite.empty()) continue;
     const ir::Kind kind = result->type.element();
@@ -161,7 +165,15 @@ void StatementPrinter::share(const Kernel& kernel, Launch& launch) {
       elements_of += (elements_of.empty() ? "" : " + ") + elements(loop.operands[i]);
   if (!elements_of.empty()) {
     unit_.prelude().need("part_shares");
-    line("const int64_t " + launch.shares + " = lt_part_shares(" + launch.count + ", " + elements_of + ");");
+    launch.key = key_of(kernel);
+    if (launch.key) {
+      unit_.prelude().need("owned_row");
+      launch.by_key = names_.unique("by_key");
+      line("const int " + launch.by_key + " = lt_by_key(" + launch.count + ", " + elements_of + ");");
+      launch.pass("int", launch.by_key, launch.by_key);
+    }
+    line("const int64_t " + launch.shares + " = " + (launch.key ? launch.by_key + " ? lt_most_shares(" + launch.count + ") : " : "") +
+         "lt_part_shares(" + launch.count + ", " + elements_of + ");");
   } else {
     unit_.prelude().need("shares");
     const char* each = kernel.mapping == Mapping::rows ? ", 1" : ", 1024";
@@ -179,7 +191,11 @@ void StatementPrinter::share(const Kernel& kernel, Launch& launch) {
       Launch::Sum s{i, atom(loop.operands[i]), {}, sums_from_zeros(loop.operands[i]), {}};
       s.parts = names_.unique((ir::is_identifier(s.tensor) ? s.tensor : "sum") + "_parts");
       line(element + "* " + s.parts + " = " + s.tensor + ".data;");
-      line("if (" + launch.shares + " > 1) " + s.parts + " = (" + element + "*)lt_device_allocate(ws, " + launch.shares +
+      if (launch.key && s.from_zeros)
+        line("if (" + launch.by_key + ") " + filling(loop.results[i]->type.element()) + s.tensor + ".data, " +
+             elements(loop.operands[i]) + ", " + zero(ir::Type(loop.results[i]->type.element())) + ");");
+      line("if (" + launch.shares + " > 1" + (launch.key ? " && !" + launch.by_key : "") + ") " + s.parts + " = (" + element +
+           "*)lt_device_allocate(ws, " + launch.shares +
            " * (" + elements(loop.operands[i]) + ") * (int64_t)sizeof(" + element + "));");
       ++allocations_;
       launch.pass(element + "*", s.parts, s.parts);
@@ -207,6 +223,78 @@ void StatementPrinter::share(const Kernel& kernel, Launch& launch) {
     launch.reductions.push_back(r);
   }
   if (!launch.reductions.empty()) launch.pass("unsigned*", "ended", "&ws->device->control->ended");
+}
+
+namespace {
+
+/// Whether a number in an iteration can be computed before the others: from its index, from what is captured and from
+/// tensors that the kernel does not write, by operations that do not fail.
+bool is_known_at_once(const Value* v, const Op& loop, const Value* index, const auto& is_inside) {
+  if (v == index || ir::visible_from(v, loop.parent)) return true;
+  if (!v->def || !v->type.is_scalar()) return false;
+  switch (v->def->code) {
+    case Opcode::constant_: return true;
+    case Opcode::get_: {
+      const Value* t = v->def->operands[0];
+      const auto same = [&](const Value* o) { return o->type.is_tensor() && storage_root(o) == storage_root(t); };
+      if (!ir::visible_from(t, loop.parent) || std::ranges::any_of(loop.operands, same)) return false;
+      for (std::size_t i = 1; i < v->def->operands.size(); ++i)
+        if (!is_inside(*v->def, i) || !is_known_at_once(v->def->operands[i], loop, index, is_inside)) return false;
+      return true;
+    }
+    case Opcode::add_:
+    case Opcode::sub_:
+    case Opcode::cast_:
+      return std::ranges::all_of(v->def->operands, [&](const Value* o) { return is_known_at_once(o, loop, index, is_inside); });
+    default: return false;
+  }
+}
+
+}  // namespace
+
+/// The first index of all elements that an iteration adds to, where that is known at once; null where there is none.
+const Value* StatementPrinter::key_of(const Kernel& kernel) const {
+  const Op& loop = *kernel.nest.front();
+  if (kernel.nest.size() != 1 || unit_.options().check_nan) return nullptr;
+  const Value* key = nullptr;
+  bool one = true;
+  ir::walk(loop.blocks[1], [&](const Op* op) {
+    if (op->is(Opcode::add_at_)) {
+      one &= op->operands.size() > 2 && (!key || key == op->operands[1]);
+      key = op->operands[1];
+    } else if (op->in_place) {
+      one &= op->is(Opcode::set_);
+    }
+  });
+  const auto is_inside = [&](const Op& op, std::size_t operand) {
+    if (!unit_.options().bounds_checks) return true;
+    const passes::KnownRange known = ranges_->of(op, operand);
+    return known.low && known.high;
+  };
+  const Value* index = loop.blocks[1]->params[passes::counted(&loop)->index];
+  return one && key && key != index && !ir::visible_from(key, loop.parent) && is_known_at_once(key, loop, index, is_inside) ? key : nullptr;
+}
+
+/// The key of an iteration by its number, as a function in the kernel.
+std::string StatementPrinter::key_function(const Kernel& kernel, const Launch& launch) {
+  const Op& loop = *kernel.nest.front();
+  const std::string name = names_.unique("key"), row = names_.unique("at_row");
+  const auto bindings = bindings_;
+  const Place outside = std::exchange(place_, Place::thread);
+  open("const auto " + name + " = [&](int64_t " + row + ") {");
+  bind(loop.blocks[1]->params[passes::counted(&loop)->index], plus(launch.levels.front().first, row));
+  const auto compute = [&](const auto& self, const Value* v) -> void {
+    if (bindings_.contains(v) || !v->def) return;
+    for (const Value* o : v->def->operands) self(self, o);
+    current_ = v->def;
+    operation(*v->def);
+  };
+  compute(compute, launch.key);
+  line("return " + text(launch.key) + ";");
+  close("};");
+  place_ = outside;
+  bindings_ = bindings;
+  return name;
 }
 
 /// Whether nothing but a kernel that adds to a tensor sees the zeros that it begins with: its blocks begin with zeros of
@@ -311,22 +399,28 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
     const std::string part = names_.unique(s.parts.substr(0, s.parts.size() - 1)), count = elements(tensor);
     line(unit_.declaration(tensor->type, part) + " = " + launch.bindings.at(tensor).expression.text + ";");
     const std::string own = part + ".data = " + s.parts + " + blockIdx.x * (" + count + ");";
+    if (launch.key && s.from_zeros) open("if (!" + launch.by_key + ") {");
     if (s.from_zeros) {
       line("if (gridDim.x > 1) " + own);
     } else {
-      open("if (gridDim.x > 1) {");
+      open("if (gridDim.x > 1" + (launch.key ? " && !" + launch.by_key : "") + ") {");
       line(own);
     }
     line("for (int64_t i = threadIdx.x; i < " + count + "; i += blockDim.x) " + part + ".data[i] = 0;");
     line("__syncthreads();");
-    if (!s.from_zeros) close();
+    if (!s.from_zeros || launch.key) close();
     bind(tensor, part);
   }
   const std::size_t levels = kernel.nest.size();
   std::size_t closes = 1;
   if (rows) {
-    open("for (int64_t " + launch.iteration + " = blockIdx.x; " + launch.iteration + " < " + launch.count + "; " +
-         launch.iteration + " += gridDim.x) {");
+    std::string first = "blockIdx.x", step = launch.iteration + " += gridDim.x";
+    if (launch.key) {
+      const std::string owned = ", " + launch.count + ", " + key_function(kernel, launch) + ")", &row = launch.iteration;
+      first = launch.by_key + " ? lt_owned_row(0" + owned + " : " + first;
+      step = row + " = " + launch.by_key + " ? lt_owned_row(" + row + " + 1" + owned + " : " + row + " + gridDim.x";
+    }
+    open("for (int64_t " + launch.iteration + " = " + first + "; " + launch.iteration + " < " + launch.count + "; " + step + ") {");
   } else if (levels == 1) {
     open("for (int64_t " + launch.iteration + " = LT_THREAD; " + launch.iteration + " < " + launch.count + "; " +
          launch.iteration + " += LT_THREADS) {");

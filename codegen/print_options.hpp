@@ -36,7 +36,7 @@ struct PrintOptions {
   /// Of a source for a GPU: memory and failures are those of the process that loads it (runtime/cuda/driver.hpp).
   bool hosted = false;
   std::vector<std::string> mappings;  ///< that are asked for (codegen/kernels.hpp)
-  std::string products = "f32";  ///< what cuBLAS may round the factors of products of f32 to: tf32 or bf16
+  std::string products = "f32";  ///< what cuBLAS may round the factors of products of f32 to: tf32, bf16 or f16
   std::string name;   ///< of the entry; empty: the function's own name, made an identifier
   std::string entry;  ///< the name of the uniform way in, as it is; empty: NAME_entry
 };

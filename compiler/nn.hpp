@@ -31,6 +31,7 @@
 #include "lantern/compiler/nn/in_place.hpp"
 #include "lantern/compiler/nn/initializers.hpp"
 #include "lantern/compiler/nn/layers.hpp"
+#include "lantern/compiler/nn/loss_scale.hpp"
 #include "lantern/compiler/nn/losses.hpp"
 #include "lantern/compiler/nn/normalization.hpp"
 #include "lantern/compiler/nn/optimizers.hpp"

@@ -15,6 +15,7 @@
 #include <lantern/random.hpp>
 #include <limits>
 
+#include "device.hpp"
 #include "lantern/runtime/progress.hpp"
 #include "text.hpp"
 #include "training.hpp"
@@ -114,6 +115,7 @@ struct Programs {
 
 struct Options {
   Training training{.epochs = 600};
+  DeviceOptions device;
   std::int64_t hidden = 50, texts = 20, steps = 20, length = 400;
   double rate = 0.1;
   float temperature = 0.5f;
@@ -125,10 +127,12 @@ struct Options {
 template <template <class> class Cell, class M>
 double train(M& model, const Text& text, const Options& options) {
   using Clock = std::chrono::steady_clock;
-  auto step = nn::in_place(
-      compile(Programs<Cell>::step, {.target = Target::cpp, .threads = options.training.threads}));
+  using Program = Programs<Cell>;
   auto state = nn::adagrad_state(model);
   auto memory = no_memory<Cell>(options.texts, options.hidden);
+  Trained<typename Program::M, typename Program::Optimiser, typename Program::Memory> trained(options.device, model, state, memory);
+  auto step = trained.step(
+      compile(Program::step, {.target = options.device.target(), .threads = options.training.threads}));
   TensorValue<std::int64_t> from({options.steps, options.texts}), to = from;
   const std::size_t per_epoch = std::max<std::size_t>(1, text.size() / from.data.size());
   const std::size_t count = static_cast<std::size_t>(options.training.epochs) * per_epoch;
@@ -140,7 +144,7 @@ double train(M& model, const Text& text, const Options& options) {
   for (std::size_t i = 0; i < count; ++i) {
     text.part(i * static_cast<std::size_t>(options.steps), from, to);
     const auto start = Clock::now();
-    const double loss = step(model, state, memory, from, to, options.rate);
+    const double loss = step(from, to, options.rate);
     times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
     recent = i == 0 ? loss : recent + std::max(0.01, 1.0 / static_cast<double>(i + 1)) * (loss - recent);
     progress.step(fmt::format("loss {:.3f}", recent));
@@ -152,6 +156,7 @@ double train(M& model, const Text& text, const Options& options) {
   const auto median = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), median, times.end());
   if (count > 0) fmt::print("a step takes {:.2f} ms\n", *median);
+  trained.fetch();
   finish(options.training, model, curve, "loss per character");
   return recent;
 }
@@ -163,6 +168,7 @@ int run(int argc, char** argv, const char* about) {
   CLI::App app(about);
   app.option_defaults()->always_capture_default();
   add_options(app, options.training);
+  add_device_option(app, options.device);
   const CLI::Range positive(1, 1'000'000);
   app.add_option("--hidden", options.hidden, "hidden size")->check(positive);
   app.add_option("--texts", options.texts, "texts side by side")->check(positive);

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <lantern/nn.hpp>
 
+#include "device.hpp"
 #include "lantern/runtime/progress.hpp"
 #include "speech_data.hpp"
 #include "training.hpp"
@@ -111,6 +112,7 @@ Rep<Tensor<std::int64_t>> most_probable(Model m, Running s, Batch x, Numbers fra
 
 struct Options {
   Training training{.epochs = 60};
+  DeviceOptions device;
   std::size_t utterances = 20;
   std::int64_t channels = 4, hidden = 32;
   double rate = 1e-2;
@@ -143,10 +145,11 @@ int run(const Options& options) {
              data.spectra.shape[2], data.spectra.shape[3], nn::parameter_count(model));
 
   // What takes few steps is sooner done with code that is sooner made.
-  const CompileOptions compiled{.target = Target::cpp,
+  const CompileOptions compiled{.target = options.device.target(),
                                 .opt = options.training.data.empty() ? 1 : 3,
                                 .threads = options.training.threads};
-  auto step = nn::in_place(compile(training_step, compiled));
+  Trained<Model, Optimiser, Running> trained(options.device, model, state, running);
+  auto step = trained.step(compile(training_step, compiled));
   std::vector<double> times;
   LossCurve curve;
   const int epochs = options.training.epochs;
@@ -155,7 +158,7 @@ int run(const Options& options) {
     for (int epoch = 1; epoch <= epochs; ++epoch) {
       const auto start = Clock::now();
       const float loss =
-          step(model, state, running, data.spectra, data.frames, data.labels, data.letters, options.rate);
+          step(data.spectra, data.frames, data.labels, data.letters, options.rate);
       times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
       curve.add(epoch, loss);
       progress.step(fmt::format("loss {:.3f}", loss));
@@ -167,6 +170,7 @@ int run(const Options& options) {
   const auto median = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), median, times.end());
   if (epochs > 0) fmt::print("a step takes {:.1f} ms\n", *median);
+  trained.fetch();
   finish(options.training, model, curve, "CTC loss per letter");
 
   const auto read = compile(most_probable, {.target = Target::c})(nn::view(model), nn::view(running),
@@ -193,6 +197,7 @@ int main(int argc, char** argv) {
   CLI::App app("Trains a small Deep Speech 2 on recordings, until it knows them by heart.");
   app.option_defaults()->always_capture_default();
   add_options(app, options.training);
+  add_device_option(app, options.device);
   const CLI::Range positive(1, 1'000'000);
   app.add_option("--utterances", options.utterances, "how many recordings, at most")->check(positive);
   app.add_option("--channels", options.channels, "of the convolution")->check(positive);

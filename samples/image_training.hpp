@@ -4,20 +4,23 @@
 
 #include <chrono>
 
+#include "device.hpp"
 #include "image_data.hpp"
 #include "lantern/runtime/progress.hpp"
 #include "training.hpp"
 
 struct ImageTraining : Training {
+  DeviceOptions device;
   std::int64_t batch = 0, steps = 0;
   double rate = 0;
   bool cache = false;
   bool usual = true;  ///< neither epochs nor steps were asked for
 };
 
-/// The options of Training, --batch, --steps, --rate and --cache.
+/// The options of Training, --device, --batch, --steps, --rate and --cache.
 inline void add_image_options(CLI::App& app, ImageTraining& options) {
   add_options(app, options);
+  add_device_option(app, options.device);
   app.add_option("--batch", options.batch, "pictures in a step; 0: what suits the data")
       ->check(CLI::Range(0, 10'000));
   app.add_option("--steps", options.steps, "steps, instead of epochs")->check(CLI::Range(0, 10'000'000));

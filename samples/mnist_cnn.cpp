@@ -15,6 +15,7 @@
 #include <lantern/nn.hpp>
 
 #include "cnn_model.hpp"
+#include "device.hpp"
 #include "image_data.hpp"
 #include "lantern/runtime/progress.hpp"
 #include "training.hpp"
@@ -46,7 +47,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-int run(const Training& options, std::size_t batch_size, const std::filesystem::path& checkpoint) {
+int run(const Training& options, const DeviceOptions& device, std::size_t batch_size,
+        const std::filesystem::path& checkpoint) {
   const bool real = !options.data.empty();
   const LabelledImages train =
       real ? read_mnist(options.data / "mnist", "train") : draw_glyphs(4000, options.seed);
@@ -66,27 +68,29 @@ int run(const Training& options, std::size_t batch_size, const std::filesystem::
              train.height, nn::parameter_count(model), state.steps);
 
   const auto start = Clock::now();
-  const CompileOptions compiled{.target = Target::cpp, .threads = options.threads};
-  auto step = nn::in_place(compile(training_step, compiled));
+  const CompileOptions compiled{.target = device.target(), .threads = options.threads};
+  Trained<Model, State> trained(device, model, state);
+  auto step = trained.step(compile(training_step, compiled));
   const auto right = compile(recognised, compiled);
   fmt::print("compiled in {:.1f} s\n", seconds_since(start));
 
   LossCurve curve;
   const auto test_accuracy = [&] {
-    return accuracy(held_out, [&](const Batch& b) { return right(nn::view(model), b.images, b.labels); });
+    return accuracy(held_out, [&](const Batch& b) { return trained.number(right, b.images, b.labels); });
   };
-  double found = state.steps > 0 ? test_accuracy() : 0;
-  for (std::int64_t epoch = state.steps / per_epoch + 1; epoch <= options.epochs; ++epoch) {
+  std::int64_t made = state.steps;
+  double found = made > 0 ? test_accuracy() : 0;
+  for (std::int64_t epoch = made / per_epoch + 1; epoch <= options.epochs; ++epoch) {
     batches.shuffle();
     Progress progress(fmt::format("epoch {}", epoch), batches.count());
     const auto begin = Clock::now();
     double recent = 0;
-    for (std::size_t i = 0; i < batches.count(); ++i) {
+    for (std::size_t i = 0; i < batches.count(); ++i, ++made) {
       const Batch& batch = batches[i];
-      const double done = static_cast<double>(state.steps) / static_cast<double>(per_epoch * options.epochs);
-      const double loss = step(model, state, batch.images, batch.labels, 3e-3 * (1 - done) + 1e-5);
+      const double done = static_cast<double>(made) / static_cast<double>(per_epoch * options.epochs);
+      const double loss = step(batch.images, batch.labels, 3e-3 * (1 - done) + 1e-5);
       recent += std::max(0.02, 1.0 / static_cast<double>(i + 1)) * (loss - recent);
-      if (i % 10 == 0) curve.add(static_cast<double>(state.steps), recent);
+      if (i % 10 == 0) curve.add(static_cast<double>(made + 1), recent);
       progress.step(fmt::format("loss {:.3f}", recent));
     }
     progress.clear();
@@ -96,6 +100,7 @@ int run(const Training& options, std::size_t batch_size, const std::filesystem::
         "epoch {}: {:.2f} s, {:.0f} pictures per second; loss {:.4f}, {:.2f} % of {} test pictures right\n",
         epoch, time, static_cast<double>(batches.count() * batch_size) / time, recent, 100 * found,
         test.size());
+    trained.fetch();
     if (!checkpoint.empty()) nn::save(checkpoint, model, state);
   }
   finish(options, model, curve, "cross-entropy of a batch");
@@ -111,15 +116,17 @@ int main(int argc, char** argv) {
   Training options{.epochs = 0};
   std::size_t batch_size = 100;
   std::filesystem::path checkpoint;
+  DeviceOptions device;
   CLI::App app("Trains a convolutional network to read digits.");
   app.option_defaults()->always_capture_default();
   add_options(app, options);
+  add_device_option(app, device);
   app.add_option("--batch", batch_size, "pictures in a step")->check(CLI::Range(1, 10'000));
   app.add_option("--checkpoint", checkpoint, "keep the state of training in this file, and go on from it");
   CLI11_PARSE(app, argc, argv);
   if (options.epochs == 0) options.epochs = usual_epochs(options);
   try {
-    return run(options, batch_size, checkpoint);
+    return run(options, device, batch_size, checkpoint);
   } catch (const Error& e) {
     fmt::print(stderr, "{}\n", e.what());
     return 1;

@@ -27,8 +27,8 @@ struct Net {
   using Running = resnet::Statistics<Rep<float>, blocks...>;
   using State = nn::SgdState<Model>;
 
-  /// The loss of a batch; model, state and running statistics after a step.
-  static std::tuple<Rep<float>, Model, State, Running> step(Model m, State s, Running r, Images x, Labels y,
+  /// The loss of a batch; model, running statistics and state after a step.
+  static std::tuple<Rep<float>, Model, Running, State> step(Model m, Running r, State s, Images x, Labels y,
                                                             Rep<double> rate) {
     const auto loss = [&](Model w) {
       const auto [scores, after] = resnet::classify(w, r, x, true);
@@ -36,7 +36,7 @@ struct Net {
     };
     const auto [made, g] = vjp(loss)(m, std::tuple(Rep<float>(1.0f), nn::zeros_of(r)));
     const auto [m2, s2] = nn::sgd(m, g, s, {.learning_rate = rate, .momentum = 0.9, .weight_decay = 1e-4});
-    return {std::get<0>(made), m2, s2, std::get<1>(made)};
+    return {std::get<0>(made), m2, std::get<1>(made), s2};
   }
   /// How many pictures get the right label.
   static Rep<std::int64_t> recognised(Model m, Running r, Images x, Labels y) {
@@ -49,8 +49,9 @@ struct Net {
     auto state = nn::sgd_state(model);
 
     const auto start = std::chrono::steady_clock::now();
-    const CompileOptions compiled{.target = Target::cpp, .threads = options.threads, .cache = options.cache};
-    auto training_step = nn::in_place(compile(step, compiled));
+    const CompileOptions compiled{.target = options.device.target(), .threads = options.threads, .cache = options.cache};
+    Trained<Model, Running, State> trained(options.device, model, running, state);
+    auto training_step = trained.step(compile(step, compiled));
     const auto right = compile(recognised, compiled);
     fmt::print("{} pictures, {} parameters; compiled in {:.1f} s\n", task.train.size(),
                nn::parameter_count(model),
@@ -60,9 +61,10 @@ struct Net {
     const Learnt learnt = train_on_images(
         task, options, curve,
         [&](const Batch& b, double done) {
-          return training_step(model, state, running, b.images, b.labels, options.rate * (1 - done));
+          return training_step(b.images, b.labels, options.rate * (1 - done));
         },
-        [&](const Batch& b) { return right(nn::view(model), nn::view(running), b.images, b.labels); });
+        [&](const Batch& b) { return trained.number(right, b.images, b.labels); });
+    trained.fetch();
     finish(options, model, curve, "ResNet: cross-entropy of a batch");
     return verdict(learnt, options.usual ? expected : 0);
   }
@@ -71,7 +73,7 @@ struct Net {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ImageTraining options{{.epochs = 0}, 0, 0, 0};
+  ImageTraining options{{.epochs = 0}, {}, 0, 0, 0};
   CLI::App app("Trains ResNet-50 on small pictures.");
   app.option_defaults()->always_capture_default();
   add_image_options(app, options);

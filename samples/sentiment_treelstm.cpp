@@ -13,6 +13,7 @@
 #include <chrono>
 #include <numeric>
 
+#include "device.hpp"
 #include "lantern/runtime/progress.hpp"
 #include "training.hpp"
 #include "treelstm_data.hpp"
@@ -33,6 +34,7 @@ using namespace lantern;
 using namespace treelstm;
 
 struct Options : Training {
+  DeviceOptions device;
   std::size_t trees = 0, batch = 1;
   std::int64_t hidden = 50, embedding = 25;
   double rate = 0.05;
@@ -171,6 +173,7 @@ int main(int argc, char** argv) {
   CLI::App app("Trains a TreeLSTM by gradients that Lantern derives and compiles.");
   app.option_defaults()->always_capture_default();
   add_options(app, options);
+  add_device_option(app, options.device);
   const CLI::Range positive(1, 1'000'000);
   app.add_option("--trees", options.trees, "training trees; 0: all sentences, or 1000 expressions");
   app.add_option("--batch", options.batch, "trees of a step; more than 1 are computed level by level")
@@ -184,6 +187,12 @@ int main(int argc, char** argv) {
   try {
     if (options.threads > 1)
       throw Error("--threads: expected 1; lanternc --threads makes a program whose steps use more");
+    if (options.device.on_gpu() && (options.in_double || options.batch == 1))
+      throw Error("--device=cuda: expected --batch of more than 1, and no --double");
+    if (options.device.on_gpu()) {
+      const CompileOptions gpu{.target = Target::cuda};
+      return run<float>(options, compile(training_step<float>, gpu), compile(batch_step<float>, gpu), scores_f32);
+    }
     return options.in_double ? run<double>(options, step_f64, batch_step_f64, scores_f64)
                              : run<float>(options, step_f32, batch_step_f32, scores_f32);
   } catch (const lantern::Error& e) {

@@ -54,8 +54,9 @@ struct Net {
     auto state = nn::adam_state(model);
 
     const auto start = std::chrono::steady_clock::now();
-    const CompileOptions compiled{.target = Target::cpp, .threads = options.threads, .cache = options.cache};
-    auto training_step = nn::in_place(compile(step, compiled));
+    const CompileOptions compiled{.target = options.device.target(), .threads = options.threads, .cache = options.cache};
+    Trained<Model, State> trained(options.device, model, state);
+    auto training_step = trained.step(compile(step, compiled));
     const auto right = compile(recognised, compiled);
     fmt::print("{} pictures, {} parameters; compiled in {:.1f} s\n", task.train.size(),
                nn::parameter_count(model),
@@ -65,9 +66,10 @@ struct Net {
     const Learnt learnt = train_on_images(
         task, options, curve,
         [&](const Batch& b, double done) {
-          return training_step(model, state, b.images, b.labels, options.rate * (1 - done));
+          return training_step(b.images, b.labels, options.rate * (1 - done));
         },
-        [&](const Batch& b) { return right(nn::view(model), b.images, b.labels); });
+        [&](const Batch& b) { return trained.number(right, b.images, b.labels); });
+    trained.fetch();
     finish(options, model, curve, "SqueezeNet: cross-entropy of a batch");
     return verdict(learnt, options.usual ? expected : 0);
   }
@@ -76,7 +78,7 @@ struct Net {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ImageTraining options{{.epochs = 0}, 0, 0, 0};
+  ImageTraining options{{.epochs = 0}, {}, 0, 0, 0};
   CLI::App app("Trains SqueezeNet on small pictures.");
   app.option_defaults()->always_capture_default();
   add_image_options(app, options);

@@ -94,6 +94,25 @@ static int64_t lt_part_shares(int64_t iterations, int64_t elements) {
   return lt_shares(iterations, 4, most < 1 ? 1 : most < 264 ? most : 264);
 }
 )c"},
+      {"by_key", functions, {"shares"}, R"c(/* Whether blocks own keys: where tensors for all of them would have over a million elements. */
+static int64_t lt_most_shares(int64_t iterations) { return lt_shares(iterations, 4, 264); }
+static int lt_by_key(int64_t iterations, int64_t elements) {
+  const int64_t most = lt_most_shares(iterations);
+  return most > 1 && elements > ((int64_t)1 << 20) / most;
+}
+)c"},
+      {"owned_row", kernels, {"reduce", "by_key"}, R"c(/* The first row from one on whose key is this block's: each thread looks at a row. */
+template <class F>
+static __device__ int64_t lt_owned_row(int64_t row, int64_t rows, F key) {
+  for (; row < rows; row += blockDim.x) {
+    const int64_t mine = row + threadIdx.x;
+    const bool owned = mine < rows && (unsigned long long)key(mine) % gridDim.x == blockIdx.x;
+    const int64_t first = lt_reduce(owned ? mine : rows, [](int64_t x, int64_t y) { return x < y ? x : y; });
+    if (first < rows) return first;
+  }
+  return rows;
+}
+)c"},
       // ---- whole tensors
       {"K:fill_kernel", kernels, {"kernel"}, R"c(LT_KERNEL void lt_fill_kernel_$K($T* to, int64_t n, $T value) {
   for (int64_t i = LT_THREAD; i < n; i += LT_THREADS) to[i] = value;

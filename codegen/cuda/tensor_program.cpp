@@ -85,9 +85,9 @@ std::string to_host(Unit& unit) {
 }  // namespace
 
 int f32_products(const std::string& name) {
-  for (const auto& [known, arithmetic] : {std::pair{"f32", 68}, {"tf32", 77}, {"bf16", 75}})  // cublasComputeType_t
+  for (const auto& [known, arithmetic] : {std::pair{"f32", 68}, {"tf32", 77}, {"bf16", 75}, {"f16", 74}})  // cublasComputeType_t
     if (name == known) return arithmetic;
-  throw Error("products: expected f32, tf32 or bf16, got '" + name + "'");
+  throw Error("products: expected f32, tf32, bf16 or f16, got '" + name + "'");
 }
 
 CudaText print_tensor_program(const ir::Module& module, PrintOptions options) {

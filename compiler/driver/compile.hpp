@@ -82,7 +82,7 @@ struct CompileOptions {
   /// =element or =host (docs/gpu.md). Error where that cannot be.
   std::vector<std::string> mappings = {};
   /// For Target::cuda, what cuBLAS may round the factors of products of matrices of float to, which GPUs multiply many times
-  /// as fast: "tf32" (11 digits of 24) or "bf16" (8 digits). Sums stay float. "f32": nothing. Not with strict_math.
+  /// as fast: "tf32" (11 digits of 24), "bf16" (8) or "f16" (half). Sums stay float. "f32": nothing. Not with strict_math.
   std::string products = "f32";
   /// Passes left out, by name (see passes/pipeline.hpp).
   std::vector<std::string> disabled_passes = {};

@@ -123,7 +123,10 @@ class OnGpu<Self, R, std::tuple<P...>> {
   static constexpr std::size_t count = leaf_count<R>();
 
  public:
+  using ProgramResult = R;
+  using ProgramParameters = std::tuple<P...>;
   using Result = mapped_t<R, LeavingOnGpu>;
+  static constexpr bool on_gpu = true;
 
   OnGpu(Self f, cuda::Stream stream) : f_(std::move(f)), stream_(std::move(stream)) {}
 
@@ -221,7 +224,7 @@ using OnDevice = core::detail::mapped_t<P, core::detail::LeavingOnGpu>;
 /// Copies of all tensors of a struct or tuple on the GPU: to_device<Model>(model), of the type that the program has for it.
 /// Errors: no GPU, no memory.
 template <class P, class H>
-  requires(core::detail::StructType<P> || core::detail::TupleType<P>)
+  requires(core::detail::StructType<P> || core::detail::TupleType<P> || core::detail::SequenceType<P>)
 OnDevice<P> to_device(const H& host, const Stream& stream = Stream::standard()) {
   std::vector<const void*> leaves;
   core::detail::for_each_leaf<P>(host, [&]<class T, class L>(std::type_identity<T>, const L& leaf) {
@@ -240,7 +243,7 @@ OnDevice<P> to_device(const H& host, const Stream& stream = Stream::standard()) 
 
 /// The copy back: to_host<Model>(there, stream), once the stream has done what it was given.
 template <class P, class D>
-  requires(core::detail::StructType<P> || core::detail::TupleType<P>)
+  requires(core::detail::StructType<P> || core::detail::TupleType<P> || core::detail::SequenceType<P>)
 core::detail::host_out<P> to_host(const D& there, const Stream& stream = Stream::standard()) {
   std::vector<const void*> leaves;
   core::detail::for_each_leaf<P>(there, [&](auto, const auto& leaf) { leaves.push_back(&leaf); });

@@ -98,13 +98,26 @@ class InPlace<C, std::tuple<First, R...>, std::tuple<P...>> {
  private:
   template <class All, std::size_t... I, std::size_t... U>
   core::detail::host_out<First> call(const All& all, std::index_sequence<I...>, std::index_sequence<U...>) {
+    constexpr bool only_numbers = !core::detail::any_rep<First, detail::IsTensor>();
+    if constexpr (requires { C::on_gpu; }) {
+      static_assert(only_numbers, "in_place: expected numbers as the first result of a function on a stream");
+      core::detail::host_out<First> first{};
+      callee_.into(first, std::get<U>(all)..., std::get<I>(all)...);
+      return first;
+    } else {
+      return on_host<only_numbers>(all, std::index_sequence<I...>(), std::index_sequence<U...>());
+    }
+  }
+
+  template <bool only_numbers, class All, std::size_t... I, std::size_t... U>
+  core::detail::host_out<First> on_host(const All& all, std::index_sequence<I...>, std::index_sequence<U...>) {
     static_assert(
         (std::same_as<std::tuple_element_t<U, All>, core::detail::host_out<R>&> && ...),
         "in_place: expected variables of the host for what the function gives new values: Model<float> for a "
         "Model<Rep<float>>");
     std::tuple<core::detail::host_in<P>...> in;
     (detail::view_into(std::get<I>(in), std::get<I>(all)), ...);
-    if constexpr (requires { C::writes_results; } && !core::detail::any_rep<First, detail::IsTensor>()) {
+    if constexpr (requires { C::writes_results; } && only_numbers) {
       core::detail::host_out<First> first{};
       std::tuple<core::detail::mapped_t<R, detail::Written>...> targets;
       const auto prepare = [](auto& target, auto& spare, const auto& now) {
@@ -132,7 +145,8 @@ class InPlace<C, std::tuple<First, R...>, std::tuple<P...>> {
 /// model, state), made by compile, eager or LANTERN_FUNCTION, one that is called as loss = step(model, state,
 /// data...) and gives model and state their new values. Whatever comes after the first result is the new
 /// value of an argument, in order. Two copies of the model and the state take turns: after an error the
-/// caller's are as they were.
+/// caller's are as they were. Of compiled.on(stream) model and state are those of cuda::to_device, and stay on
+/// the GPU; the first result is numbers there.
 template <class C>
 auto in_place(C callee) {
   return InPlace<C, typename C::ProgramResult, typename C::ProgramParameters>(std::move(callee));

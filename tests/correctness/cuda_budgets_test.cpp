@@ -134,6 +134,31 @@ TEST_CASE("budgets of stencils and embeddings", "[cuda]") {
          {.launches = 4, .waits = 0}, floats({50, 8}), labels(40, 50), floats({40, 8}));
 }
 
+TEST_CASE("sums into large tensors by their rows", "[cuda]") {
+  // A block owns rows and adds in the order of the processor: no tensor for each block, equal bits.
+  const auto embedding = grad<0>([](Matrix w, Labels at, Matrix t) {
+    const Matrix d = Matrix(take<0>(w, at) - t);
+    return sum(d * d);
+  });
+  const auto cubes = grad<0>([](Row w, Labels at) {
+    const Row d = take<0>(w, at);
+    return sum(d * d * d);
+  });
+  spends("embedding_of_a_large_table", embedding, {.launches = 3, .tolerance = 0}, floats({1100, 32}), labels(121, 35),
+         floats({121, 32}));
+  spends("elements_of_a_large_table", cubes, {.launches = 2, .tolerance = 0}, floats({36000}), labels(121, 1));
+  if (!codegen::nvrtc_available()) return;
+  const auto added = [](Matrix w, Labels at, Matrix t) { return scatter_add<0>(w, at, t); };
+  const Emulated emulated(compile(added, {.target = Target::cuda, .name = "added"}).source("cuda"), "added");
+  auto wrong = labels(121, 1100);
+  wrong.data[45] = 1100;
+  wrong.data[41] = -3;
+  for (const bool backwards : {false, true}) {
+    emulated.backwards(backwards);
+    CHECK_THROWS_WITH(emulated(floats({1100, 32}), wrong, floats({121, 32})), Catch::StartsWith("index -3 is outside 0..1099"));
+  }
+}
+
 TEST_CASE("budgets of sums and elements", "[cuda]") {
   spends("total", [](Row x) { return sum(x); }, {.launches = 1, .waits = 1, .results = 4}, floats({5000}));
   spends("columns", [](Matrix x) { return sum<0>(x); }, {.launches = 2}, floats({64, 24}));

@@ -152,7 +152,7 @@ TEST_CASE("--mapping chooses how loops are mapped, and --explain says so") {
   CHECK(refused("--mapping=8=rows", "--target=cpu") == "lanternc: error: --mapping goes with --target=cuda\n");
   CHECK(refused("--products=tf32", "--target=cpu") ==
         "lanternc: error: --products goes with --target=cuda, without --strict-math\n");
-  CHECK(refused("--products=f16") == "lanternc: error: products: expected f32, tf32 or bf16, got 'f16'\n");
+  CHECK(refused("--products=f8") == "lanternc: error: products: expected f32, tf32, bf16 or f16, got 'f8'\n");
 }
 
 TEST_CASE("--explain tells how a fold of a batch of trees runs, and why") {

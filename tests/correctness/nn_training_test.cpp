@@ -109,6 +109,54 @@ LANTERN_FUNCTION(xor_training_step, xor_training)
 
 }  // namespace
 
+TEST_CASE("a scaled loss takes the same steps, and none where its gradient is not finite") {
+  using State = nn::AdamState<StagedPair>;
+  using Scale = nn::LossScale<StagedPair>;
+  const auto plain = [](StagedPair p, State s) {
+    const auto [loss, g] = value_and_grad(valley)(p);
+    const auto [p2, s2] = nn::adam(p, g, s, {.learning_rate = 0.1});
+    return std::tuple(loss, p2, s2);
+  };
+  const auto scaled = [](StagedPair p, State s, Scale scale, Rep<double> bad) {
+    const auto loss = [&](StagedPair w) { return valley(w) + bad * w.x(1); };
+    return nn::scaled_step(loss, p, s, scale, [&](StagedPair g) { return nn::adam(p, g, s, {.learning_rate = 0.1}); },
+                           {.growth = 4, .backoff = 0.25, .interval = 3});
+  };
+  const auto run = [&](auto expected_step, auto step) {
+    Pair<double> p = start(), q = start();
+    auto s = nn::adam_state(p), t = s;
+    nn::LossScale<Pair<double>> scale = nn::loss_scale(q, 1024);
+    const auto finite_step = [&] { CHECK(step(q, t, scale, 0.0) == Approx(expected_step(p, s)).epsilon(1e-15)); };
+    const auto equal = [&] {
+      same(flat(q), flat(p), 0);  // powers of two round nothing
+      same(flat(t.square), flat(s.square), 0);
+      CHECK(t.steps == s.steps);
+    };
+    for (int i = 0; i < 2; ++i) finite_step();
+    equal();
+    CHECK((scale.scale == 1024 && scale.steps == 2));
+    for (const double bad : {std::nan(""), -1.0 / 0.0, 1e308}) {  // the last is infinite times the scale alone
+      step(q, t, scale, bad);
+      equal();
+    }
+    CHECK((scale.scale == 16 && scale.steps == 0));
+    for (int i = 0; i < 3; ++i) finite_step();
+    equal();
+    CHECK((scale.scale == 64 && scale.steps == 0));
+    for (int i = 0; i < 6; ++i) step(q, t, scale, std::nan(""));
+    CHECK(scale.scale == 1);
+    equal();
+  };
+  run(nn::in_place(compile(plain, {.target = Target::c, .opt = 0})), nn::in_place(compile(scaled, {.target = Target::c})));
+  run(nn::in_place(eager(plain)), nn::in_place(eager(scaled)));
+  // A scale that does not change, and no parameters at all.
+  const auto fixed = [](Scale s, Rep<double> x) { return nn::next_scale(s, nn::all_finite(x), {.growth = 1, .backoff = 1}); };
+  const nn::LossScale<Pair<double>> eight{8.0, 1999};
+  const nn::LossScale<Pair<double>> after = eager(fixed)(nn::view(eight), std::nan(""));
+  CHECK((after.scale == 8 && after.steps == 0));
+  CHECK(eager([](Rep<Tensor<double, dyn>> x) { return nn::all_finite(x); })(TensorValue<double>({0})));
+}
+
 TEST_CASE("SGD gives PyTorch's numbers") {
   const auto with = [](const nn::SgdOptions& o) {
     return [o](StagedPair p, StagedPair g, nn::SgdState<StagedPair> s) { return nn::sgd(p, g, s, o); };

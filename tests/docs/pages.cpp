@@ -219,7 +219,22 @@ std::tuple<F, V> training_step(V w, V x, F y, F rate) {
   return {value, V(w - rate * g)};
 }
 
+void scaled() {
+  const TensorValue<float> points({2}, 1.0f);
+  TensorValue<float> weights({2}, 2.0f);
+  using State = nn::SgdState<V>;
+  auto scaled_step = [](V w, State s, nn::LossScale<V> now, V x, F y) {
+    const auto loss = [&](V v) { return nn::mse(V(v * x), fill(y, x.dim(0))); };
+    return nn::scaled_step(loss, w, s, now, [&](V g) { return nn::sgd(w, g, s, {.learning_rate = 0.1}); });
+  };
+  auto state = nn::sgd_state(weights);
+  auto scale = nn::loss_scale(weights);  // 65536
+  const float loss = nn::in_place(compile(scaled_step))(weights, state, scale, points, 1.0f);
+  expect(near(loss, 1) && near(weights[0], 1.9) && scale.steps == 1, "scaled loss");
+}
+
 void run() {
+  scaled();
   if (!cuda::missing().empty()) return;
   const TensorValue<float> x({2}, 1.0f);
   TensorValue<float> weights({2}, 2.0f);
@@ -235,6 +250,10 @@ void run() {
   auto [loss2, w2] = step.on(s)(w, x, y, 0.1f);            // results are new tensors of the GPU
   weights = cuda::to_host(w, s);                           // waits
   expect(loss2 < loss, "gpu step");
+
+  auto in_place = nn::in_place(step.on(s));
+  const float loss3 = in_place(w, x, y, 0.1f);  // w gets its new value
+  expect(near(loss3, loss2), "gpu step in place");
 }
 }  // namespace gpu_page
 

@@ -152,9 +152,11 @@ TEST_CASE("a model and the state of an optimiser stay on the GPU", "[cuda]") {
   const cuda::Stream stream;
   auto there = cuda::to_device<Model>(m, stream);
   auto state = cuda::to_device<State>(s, stream);
+  auto in_place = nn::in_place(gpu.on(stream));
   float l = 0, expected = 0;
   for (int i = 0; i < 3; ++i) {
-    gpu.on(stream).into(l, there, state, there, state, x, y, 0.1f);  // in place
+    if (i == 0) gpu.on(stream).into(l, there, state, there, state, x, y, 0.1f);  // in place
+    else l = in_place(there, state, x, y, 0.1f);
     expected = on_cpu(m, s, x, y, 0.1f);
     CHECK(l == Approx(expected).epsilon(1e-5));
   }
@@ -181,7 +183,7 @@ TEST_CASE("factors of products are rounded where that is asked for", "[cuda]") {
   };
   const auto x = numbers({40, 30}), y = numbers({30, 20}, 0.7);
   const auto exact = compile(f, {.target = Target::cpp})(x, y);
-  for (const auto& [products, n] : {std::pair{"tf32", 11}, {"bf16", 8}}) {
+  for (const auto& [products, n] : {std::pair{"tf32", 11}, {"bf16", 8}, {"f16", 11}}) {
     const auto got = compile(f, {.target = Target::cuda, .products = products})(x, y);
     same(got, compile(f, {.target = Target::cpp})(digits(x, n), digits(y, n)), 1e-6);
     double furthest = 0;
@@ -189,10 +191,46 @@ TEST_CASE("factors of products are rounded where that is asked for", "[cuda]") {
     CHECK(furthest > 1e-5);
   }
   same(compile(f, {.target = Target::cuda, .products = "f32"})(x, y), exact, 1e-6);
-  CHECK_THROWS_WITH(compile(f, {.target = Target::cuda, .products = "f16"}), "products: expected f32, tf32 or bf16, got 'f16'");
+  CHECK_THROWS_WITH(compile(f, {.target = Target::cuda, .products = "f8"}), "products: expected f32, tf32, bf16 or f16, got 'f8'");
   for (const CompileOptions& options : {CompileOptions{.target = Target::c, .products = "tf32"},
                                         CompileOptions{.target = Target::cuda, .strict_math = true, .products = "tf32"}})
     CHECK_THROWS_WITH(compile(f, options), "compile: products of tf32 go with Target::cuda, without strict_math");
+}
+
+TEST_CASE("a scaled loss keeps small gradients of products in half precision", "[cuda]") {
+  using One = nn::SgdState<Matrix>;
+  using Scale = nn::LossScale<Matrix>;
+  const auto f = [](Matrix w, One s, Scale scale, Matrix x, Matrix small) {
+    const auto loss = [&](Matrix m) { return sum(sin(matmul(x, m)) * small); };
+    return nn::scaled_step(loss, w, s, scale, [&](Matrix g) { return nn::sgd(w, g, s, {.learning_rate = 1.0}); });
+  };
+  const cuda::Stream stream;
+  auto step = nn::in_place(compile(f, {.target = Target::cuda, .products = "f16"}).on(stream));
+  const auto x = numbers({9, 6}), zero = TensorValue<float>({6, 5});
+  const auto run = [&](double factor, float small) {  // what a step makes of zeros
+    auto w = cuda::to_device(zero);
+    auto state = cuda::to_device<One>(nn::sgd_state(zero), stream);
+    nn::LossScale<TensorValue<float>> scale{factor, 0};
+    auto there = cuda::to_device<Scale>(scale, stream);
+    TensorValue<float> all({9, 5});
+    std::fill(all.data.begin(), all.data.end(), small);
+    step(w, state, there, x, all);
+    scale = cuda::to_host<Scale>(there, stream);
+    CHECK(cuda::to_host<One>(state, stream).steps == (scale.steps > 0 ? 1 : 0));
+    return std::pair(cuda::to_host(w, stream), scale.scale);
+  };
+  TensorValue<float> expected = zero;  // minus the gradient
+  for (std::size_t i = 0; i < expected.data.size(); ++i)
+    for (std::size_t k = 0; k < 9; ++k) expected.data[i] -= 1e-9f * x.data[6 * k + i / 5];
+  const auto relative = [](TensorValue<float> t) {
+    for (float& e : t.data) e *= 1e9f;
+    return t;
+  };
+  same(run(1, 1e-9f).first, zero, 0);  // 1e-9 is zero in half precision
+  same(relative(run(65536, 1e-9f).first), relative(expected), 5e-3);
+  const auto [skipped, scale] = run(65536, 8.0f);  // 8 * 65536 is infinite there
+  same(skipped, zero, 0);
+  CHECK(scale == 32768);
 }
 
 TEST_CASE("prints and checks run in every call that repeats", "[cuda]") {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <functional>
 
+#include "lantern/runtime/small_float.hpp"
+
 /// Of the stand-in for the driver: does it where the stream is, when the host may touch the device's memory.
 int stand_in_queue(void* stream, const std::function<int()>& operation);
 
@@ -13,9 +15,17 @@ struct Handle {
   void* stream = nullptr;
 };
 
-/// A factor as the arithmetic has it: rounded to 11 digits (CUBLAS_COMPUTE_32F_FAST_TF32) or 8 (_16BF), to even.
+/// A factor as the arithmetic has it: rounded to 11 digits (CUBLAS_COMPUTE_32F_FAST_TF32) or 8 (_16BF), or to half (_16F),
+/// to even.
 template <class T>
 T rounded(T x, int arithmetic) {
+  if (sizeof x == 4 && arithmetic == 74) {
+    const lantern::core::FloatFormat& half = lantern::core::float16_format;
+    const unsigned code = encoded(half, static_cast<float>(x)), size = code & 0x7fff;
+    const double value = size == 0x7c00 ? INFINITY : size > 0x7c00 ? NAN
+                         : size < 1024 ? std::ldexp(size, -24) : std::ldexp(1024 + size % 1024, static_cast<int>(size / 1024) - 25);
+    return static_cast<T>(code >> 15 ? -value : value);
+  }
   const int dropped = arithmetic == 77 ? 13 : arithmetic == 75 ? 16 : 0;
   if (sizeof x != 4 || dropped == 0) return x;
   std::uint32_t bits = 0;
@@ -54,7 +64,7 @@ int cublasSetWorkspace_v2(void*, void*, std::size_t) { return 0; }
 int cublasGemmStridedBatchedEx(void* handle, int turn_a, int turn_b, int m, int n, int k, const void* alpha, const void* a, int type,
                                int lda, long long step_a, const void* b, int, int ldb, long long step_b, const void* beta, void* c, int,
                                int ldc, long long step_c, int batch, int arithmetic, int) {
-  if (type == 1 ? arithmetic != 70 : arithmetic != 68 && arithmetic != 75 && arithmetic != 77) return 15;
+  if (type == 1 ? arithmetic != 70 : arithmetic != 68 && arithmetic != 74 && arithmetic != 75 && arithmetic != 77) return 15;
   // As cuBLAS refuses them.
   if (lda < (turn_a ? k : m) || ldb < (turn_b ? n : k) || ldc < m) return 7;
   ++products;

@@ -148,7 +148,7 @@ void describe(CLI::App& app, Given& given) {
         "LINE=HOW");
   word("--products", o.products,
        "with --target=cuda, what cuBLAS may round the factors of products of float to: f32 (default: nothing),\n"
-       "tf32 or bf16; sums stay float",
+       "tf32, bf16 or f16; sums stay float",
        "KIND");
   word("--cpu", o.cpu, "generate code for this processor, by its LLVM name: x86-64-v3", "NAME");
   word("--threads", given.threads,
