@@ -11,7 +11,8 @@ namespace lantern::passes {
 
 namespace {
 
-/// Loops in each other that set an element of an array in each iteration, and do nothing else with that array.
+/// Loops in each other that set an element of an array in each iteration, and do nothing else with that
+/// array.
 struct Writes {
   std::vector<Counter> levels;  ///< outermost first
   Op* outermost = nullptr;
@@ -38,7 +39,8 @@ std::optional<Writes> writes_of(Value* last, const Value* first, const Uses& use
     last = loop->blocks[1]->yields()[state];
     if (uses.count(last) != 1) return {};
   }
-  if (!w.outermost || !last->def || !last->def->is(Opcode::set_) || last->def->operands[0] != first) return {};
+  if (!w.outermost || !last->def || !last->def->is(Opcode::set_) || last->def->operands[0] != first)
+    return {};
   w.set = last->def;
   return w;
 }
@@ -54,7 +56,8 @@ bool has_same_elements(const Writes& a, const Writes& b, const Op& of_a, const O
     return x == y;
   };
   for (std::size_t k = 0; k < a.levels.size(); ++k)
-    if (!same(a.levels[k].first, b.levels[k].first) || !same(a.levels[k].last, b.levels[k].last)) return false;
+    if (!same(a.levels[k].first, b.levels[k].first) || !same(a.levels[k].last, b.levels[k].last))
+      return false;
   for (std::size_t d = 1; d <= static_cast<std::size_t>(a.set->result()->type.rank()); ++d)
     if (!same(index_form(of_a.operands[d]), index_form(of_b.operands[d]))) return false;
   return true;
@@ -70,7 +73,7 @@ bool starts_equal(const Value* a, const Value* b) {
   return x->zeros || v == w || (constant(v) && constant(w) && same_constant(*constant(v), *constant(w)));
 }
 
-/// True for a nest without an effect that nothing uses any more, of copies alone.
+/// True for a nest that nothing uses any more, of so many copies alone.
 bool is_dead_copy(const Op* nest, const Uses& uses, std::size_t copies) {
   if (std::ranges::any_of(nest->results, [&](const Value* v) { return uses.count(v) > 0; })) return false;
   std::size_t gets = 0, sets = 0;
@@ -79,7 +82,8 @@ bool is_dead_copy(const Op* nest, const Uses& uses, std::size_t copies) {
     gets += op->is(Opcode::get_);
     sets += op->is(Opcode::set_);
     pure &= op->is(Opcode::get_) || op->is(Opcode::set_) || op->is(Opcode::loop_) || op->is(Opcode::yield_) ||
-            (op->blocks.empty() && ir::info(op->code).elementwise && !op->is(Opcode::div_) && !op->is(Opcode::rem_)) ||
+            (op->blocks.empty() && ir::info(op->code).elementwise && !op->is(Opcode::div_) &&
+             !op->is(Opcode::rem_)) ||
             op->is(Opcode::constant_);
   });
   return pure && gets == copies && sets == copies;
@@ -91,39 +95,58 @@ class Buffers {
 
   std::vector<std::pair<std::size_t, std::size_t>> run() {
     std::vector<std::pair<std::size_t, std::size_t>> pairs;
-    for (std::size_t v = 0; v < loop_->operands.size(); ++v)
+    for (std::size_t v = 0; v < loop_->operands.size(); ++v) {
+      exchange(v, {});
       for (std::size_t w = 0; w < loop_->operands.size(); ++w)
         if (v != w && exchange(v, w)) pairs.emplace_back(w, v);
-    if (pairs.empty()) return pairs;
+    }
+    if (nests_.empty()) return pairs;
     const Uses uses(loop_);
     std::vector<Op*> dead;
     for (Op* nest : nests_) {
       const auto copies = static_cast<std::size_t>(std::ranges::count(nests_, nest));
-      if (std::ranges::find(dead, nest) == dead.end() && is_dead_copy(nest, uses, copies)) dead.push_back(nest);
+      if (std::ranges::find(dead, nest) == dead.end() && is_dead_copy(nest, uses, copies))
+        dead.push_back(nest);
     }
     erase(dead);
     return pairs;
   }
 
  private:
-  bool exchange(std::size_t v, std::size_t w) {
-    Value *const copied = body_->yields()[v], *const made = body_->yields()[w];
-    if (!copied->type.is_tensor() || !(copied->type == made->type) || !copied->def || !made->def ||
-        !copied->def->is(Opcode::loop_) || !made->def->is(Opcode::loop_) || copied->def->parent != body_ ||
-        !starts_equal(loop_->operands[v], loop_->operands[w]))
-      return false;
+  /// The nest that copies an array to the state v, which nothing else changes.
+  std::optional<Writes> copy_to(std::size_t v, const Uses& uses) const {
+    Value* const copied = body_->yields()[v];
+    if (!copied->type.is_tensor() || !copied->def || copied->def->parent != body_) return {};
+    const auto copy = writes_of(copied, body_->params[v], uses);
+    const Op* const get = copy ? copy->set->operands.back()->def : nullptr;
+    if (!get || !get->is(Opcode::get_) || !(get->operands[0]->type == copied->type)) return {};
+    return copy;
+  }
+
+  /// True for the nest that has made what another one copies.
+  static bool makes(const std::optional<Writes>& write, const Writes& copy) {
+    return write && has_same_elements(*write, copy, *write->set, *copy.set) &&
+           has_same_elements(*write, copy, *write->set, *copy.set->operands.back()->def);
+  }
+
+  /// Takes what is made in the place of its copy, where it started as the array that it is copied to; else,
+  /// where it is the state w, that array becomes w.
+  bool exchange(std::size_t v, std::optional<std::size_t> w) {
     const Uses uses(loop_);
-    const auto copy = writes_of(copied, body_->params[v], uses), write = writes_of(made, body_->params[w], uses);
-    if (!copy || !write) return false;
-    const Op* const get = copy->set->operands.back()->def;
-    if (!get || !get->is(Opcode::get_) || get->operands[0] != made ||
-        !has_same_elements(*write, *copy, *write->set, *copy->set) || !has_same_elements(*write, *copy, *write->set, *get))
+    const auto copy = copy_to(v, uses);
+    if (!copy) return false;
+    Value *const copied = body_->yields()[v], *const made = copy->set->operands.back()->def->operands[0];
+    if (w && (made != body_->yields()[*w] || !starts_equal(loop_->operands[v], loop_->operands[*w])))
       return false;
+    const auto write = writes_of(made, body_->params[w.value_or(v)], uses);
+    if (!makes(write, *copy)) return false;
     nests_.push_back(copy->outermost);
-    for (Block* b : loop_->blocks) ir::replace_uses(b, b->params[w], b->params[v]);
-    write->outermost->operands[write->state] = body_->params[w];
+    if (w) {
+      for (Block* b : loop_->blocks) ir::replace_uses(b, b->params[*w], b->params[v]);
+      write->outermost->operands[write->state] = body_->params[*w];
+    }
     ir::replace_uses(body_, copied, made);
-    body_->yields()[w] = body_->params[v];
+    if (w) body_->yields()[*w] = body_->params[v];
     return true;
   }
 
