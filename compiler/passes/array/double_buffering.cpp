@@ -95,20 +95,33 @@ class Buffers {
 
   std::vector<std::pair<std::size_t, std::size_t>> run() {
     std::vector<std::pair<std::size_t, std::size_t>> pairs;
+    std::optional<Uses> uses;
     for (std::size_t v = 0; v < loop_->operands.size(); ++v) {
-      exchange(v, {});
-      for (std::size_t w = 0; w < loop_->operands.size(); ++w)
-        if (v != w && exchange(v, w)) pairs.emplace_back(w, v);
+      const Value* const copied = body_->yields()[v];
+      if (!copied->type.is_tensor() || !copied->def || !copied->def->is(Opcode::loop_) ||
+          copied->def->parent != body_)
+        continue;
+      if (!uses) uses.emplace(loop_);
+      const auto copy = copy_to(v, *uses);
+      if (!copy) continue;
+      Value* const made = copy->set->operands.back()->def->operands[0];
+      if (makes(writes_of(made, body_->params[v], *uses), *copy)) {
+        replace(v, *copy, made);
+      } else {
+        const auto w =
+            static_cast<std::size_t>(std::ranges::find(body_->yields(), made) - body_->yields().begin());
+        if (w == loop_->operands.size() || !starts_equal(loop_->operands[v], loop_->operands[w])) continue;
+        const auto write = writes_of(made, body_->params[w], *uses);
+        if (!makes(write, *copy)) continue;
+        for (Block* b : loop_->blocks) ir::replace_uses(b, b->params[w], b->params[v]);
+        write->outermost->operands[write->state] = body_->params[w];
+        replace(v, *copy, made);
+        body_->yields()[w] = body_->params[v];
+        pairs.emplace_back(w, v);
+      }
+      uses.reset();
     }
-    if (nests_.empty()) return pairs;
-    const Uses uses(loop_);
-    std::vector<Op*> dead;
-    for (Op* nest : nests_) {
-      const auto copies = static_cast<std::size_t>(std::ranges::count(nests_, nest));
-      if (std::ranges::find(dead, nest) == dead.end() && is_dead_copy(nest, uses, copies))
-        dead.push_back(nest);
-    }
-    erase(dead);
+    remove_copies();
     return pairs;
   }
 
@@ -116,7 +129,6 @@ class Buffers {
   /// The nest that copies an array to the state v, which nothing else changes.
   std::optional<Writes> copy_to(std::size_t v, const Uses& uses) const {
     Value* const copied = body_->yields()[v];
-    if (!copied->type.is_tensor() || !copied->def || copied->def->parent != body_) return {};
     const auto copy = writes_of(copied, body_->params[v], uses);
     const Op* const get = copy ? copy->set->operands.back()->def : nullptr;
     if (!get || !get->is(Opcode::get_) || !(get->operands[0]->type == copied->type)) return {};
@@ -129,25 +141,22 @@ class Buffers {
            has_same_elements(*write, copy, *write->set, *copy.set->operands.back()->def);
   }
 
-  /// Takes what is made in the place of its copy, where it started as the array that it is copied to; else,
-  /// where it is the state w, that array becomes w.
-  bool exchange(std::size_t v, std::optional<std::size_t> w) {
+  /// Takes what is made in the place of its copy.
+  void replace(std::size_t v, const Writes& copy, Value* made) {
+    nests_.push_back(copy.outermost);
+    ir::replace_uses(body_, body_->yields()[v], made);
+  }
+
+  void remove_copies() {
+    if (nests_.empty()) return;
     const Uses uses(loop_);
-    const auto copy = copy_to(v, uses);
-    if (!copy) return false;
-    Value *const copied = body_->yields()[v], *const made = copy->set->operands.back()->def->operands[0];
-    if (w && (made != body_->yields()[*w] || !starts_equal(loop_->operands[v], loop_->operands[*w])))
-      return false;
-    const auto write = writes_of(made, body_->params[w.value_or(v)], uses);
-    if (!makes(write, *copy)) return false;
-    nests_.push_back(copy->outermost);
-    if (w) {
-      for (Block* b : loop_->blocks) ir::replace_uses(b, b->params[*w], b->params[v]);
-      write->outermost->operands[write->state] = body_->params[*w];
+    std::vector<Op*> dead;
+    for (Op* nest : nests_) {
+      const auto copies = static_cast<std::size_t>(std::ranges::count(nests_, nest));
+      if (std::ranges::find(dead, nest) == dead.end() && is_dead_copy(nest, uses, copies))
+        dead.push_back(nest);
     }
-    ir::replace_uses(body_, copied, made);
-    if (w) body_->yields()[*w] = body_->params[v];
-    return true;
+    erase(dead);
   }
 
   Op* loop_;
