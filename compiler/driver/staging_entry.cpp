@@ -4,6 +4,7 @@
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/compile.hpp"
 #include "lantern/compiler/driver/gpu.hpp"
+#include "lantern/compiler/passes/array/double_buffering.hpp"
 #include "lantern/compiler/passes/array/in_place_stencils.hpp"
 #include "lantern/compiler/passes/array/index_set_splitting.hpp"
 #include "lantern/compiler/passes/array/loop_versioning.hpp"
@@ -79,12 +80,14 @@ void drop_identities(ir::Module& module) {
 std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop) {
   passes::canonical_loops(module, loop);
   passes::forward_stored(loop);
+  const auto equal = passes::double_buffering(loop);
   passes::in_place_stencils(loop);
   passes::reads_first(loop->blocks[1]);
   std::vector<ir::Value*> results = passes::register_promotion(module, loop);
   passes::index_set_splitting(module, loop);
   results = passes::loop_versioning(module, loop, std::move(results));
   passes::node_splitting(loop);
+  for (const auto& [from, to] : equal) results[from] = results[to];
   return results;
 }
 

@@ -115,6 +115,75 @@ void check_gradient(const F& f) {
 
 }  // namespace
 
+/// Flow by sign in two dimensions of a flat array, the velocity of each cell its own. Sides read what the other does not.
+D flow(A u, A v, I n) {
+  A next = u;
+  FOR(1, n - 1, [&](I i) {
+    FOR(1, n - 1, [&](I j) {
+      const I k = i * n + j;
+      D f = 0.0, g = 0.0;
+      IF(v[k] > 0.0, [&] { f = v[k] * (u[k] - u[k - n]); }, [&] { f = v[k] * (u[k + n] - u[k]); });
+      IF(v[k] > 0.3, [&] { g = v[k] * (u[k] - u[k - 1]); }, [&] { g = v[k] * (u[k + 1] - u[k]); });
+      next = next.set(k, u[k] - 0.1 * f - 0.2 * g * g);
+    });
+  });
+  return sum(next * next);
+}
+/// The side that is taken at an end reads nothing beyond it.
+D ends(A u, A v, I from) {
+  D s = 0.0;
+  FOR(from, v.size(), [&](I i) {
+    IF(v[i] > 0.0, [&] { s = s + v[i] * u[i] * u[i - 1]; }, [&] { s = s + u[i] * u[i + 1]; });
+  });
+  return s;
+}
+/// Both sides read the adjoint of what they write.
+D flux(A u, A, I steps) {
+  A f = fill(D(0.0), u.size());
+  FOR(0, steps, [&](I) {
+    FOR(0, u.size() - 1, [&](I i) {
+      IF(
+          u[i] + u[i + 1] > 0.0, [&] { f = f.set(i, u[i] * u[i]); }, [&] { f = f.set(i, u[i + 1] * u[i + 1]); });
+    });
+    FOR(1, u.size() - 1, [&](I i) { u = u.set(i, u[i] - 0.2 * (f[i] - f[i - 1])); });
+  });
+  return sum(u * u);
+}
+
+TEST_CASE("if_conversion: whether all neighbours are there is asked before the loops", "[passes][vectorise]") {
+  const auto selects = [](auto f) {
+    const auto [before, after] = test::around_pass("if_conversion", f);
+    return test::count(after, "= select") > test::count(before, "= select");
+  };
+  CHECK(selects(grad<0>(flow)));
+  CHECK(selects(grad<0>(flux)));
+  const auto checked = [](auto f) {
+    return [slow = compile(grad<0, 1>(f), CompileOptions{.target = Target::c, .opt = 0}), fast = compile(grad<0, 1>(f), with(3))](
+               const std::vector<double>& u, const std::vector<double>& v, std::int64_t n) {
+      const auto [du, dv] = slow(u, v, n);
+      const auto [gu, gv] = fast(u, v, n);
+      same(gu, du);
+      same(gv, dv);
+    };
+  };
+  const auto check_flow = checked(flow);
+  const auto check_flux = checked(flux);
+  const auto check_ends = checked(ends);
+  for (const std::int64_t n : {0, 1, 2, 3, 4, 9, 20})
+    check_flow(numbers(static_cast<std::size_t>(n * n)), numbers(static_cast<std::size_t>(n * n), 3), n);
+  for (const std::size_t n : {2u, 3u, 9u, 33u}) check_flux(numbers(n), numbers(n), 3);
+  for (const std::size_t n : {2u, 3u, 8u, 17u, 40u}) {
+    std::vector<double> v = numbers(n, 5);
+    check_ends(numbers(n + 1), v, 1);
+    v.front() = -1;
+    v.back() = 1;
+    check_ends(numbers(n), v, 0);  // neither end is asked for what lies beyond
+    v.back() = -1;
+    if (n == 17)
+      CHECK_THROWS_WITH(compile(grad<0, 1>(ends), with(3))(numbers(n), v, 0), Catch::Contains("is outside 0.."));
+  }
+}
+
 TEST_CASE("branch_neighbours: the adjoint of an upwind scheme gathers", "[passes][vectorise]") {
   const auto [scattered, gathered] = test::around_pass("scatter_to_gather", grad(upwind));
   CHECK(test::loops_in(gathered) > test::loops_in(scattered));

@@ -61,7 +61,8 @@ D triangle(M a, M b) {
   });
   return sum(b * b);
 }
-/// What flows between neighbours comes from the one on the windward side: both sides of a branch write one element.
+/// What flows between neighbours comes from the one on the windward side: both sides of a branch write one
+/// element.
 D flux(A u, D c) {
   A f = fill(D(0.0), u.size());
   FOR(0, 3, [&](I) {
@@ -203,7 +204,8 @@ TEST_CASE("node_splitting: one memory, where nobody asks for what was there befo
         count(around_pass("vectorise", swept).second, "f64x8"));
 }
 
-TEST_CASE("in_place_adjoints: the adjoint of the start is added up in that of what the loop makes", "[passes]") {
+TEST_CASE("in_place_adjoints: the adjoint of the start is added up in that of what the loop makes",
+          "[passes]") {
   const auto loops = [](auto f) { return loops_in(around_pass("lower", f).second); };
   // Two forward, where values are kept, and two backward: none that adds up two arrays.
   CHECK(loops(grad<0>(upwind)) == 4);
@@ -218,7 +220,9 @@ TEST_CASE("in_place_adjoints: the adjoint of the start is added up in that of wh
 
 TEST_CASE("loop_versioning: the sign of a distance is asked before the loop", "[passes]") {
   // A loop for each width of lanes, and one for negative distances.
-  const auto times = [](auto f, std::string_view what) { return count(around_pass("vectorise", f).second, what); };
+  const auto times = [](auto f, std::string_view what) {
+    return count(around_pass("vectorise", f).second, what);
+  };
   CHECK(times(knapsack, "set %") > 2);
   CHECK(times(grad(knapsack), "push[") > 2);
 }
@@ -305,6 +309,128 @@ TEST_CASE("node_splitting: random updates in place", "[passes]") {
       CHECK(agree::close(std::get<1>(got), std::get<1>(slopes), 1e-11));
     }
   }
+}
+
+// An array is made of another one, and copied back.
+/// Two buffers; the sum at the end asks for both.
+D diffused(A u, D c, I from, I steps) {
+  A w = u;
+  FOR(0, steps, [&](I) {
+    FOR(from, u.size() - 1, [&](I i) { w = w.set(i, u[i] + c * (u[i - 1] - 2.0 * u[i] + u[i + 1] * u[i])); });
+    FOR(from, u.size() - 1, [&](I i) { u = u.set(i, w[i]); });
+  });
+  return sum(u * w);
+}
+/// Two pairs in one loop each, in a flat array, with a third that is none.
+D two_fields(A u, D c, I n, I steps) {
+  A a = u, b = u, v = u, last = u;
+  FOR(0, steps, [&](I) {
+    FOR(1, n - 1, [&](I i) {
+      FOR(1, n - 1, [&](I j) {
+        const I k = i * n + j;
+        a = a.set(k, u[k] + c * (v[k - 1] - u[k + n]));
+        b = b.set(k, v[k] - c * u[k] * v[k + 1]);
+      });
+    });
+    FOR(1, n - 1, [&](I i) {
+      FOR(1, n - 1, [&](I j) {
+        u = u.set(i * n + j, a[i * n + j]);
+        v = v.set(i * n + j, b[i * n + j]);
+      });
+    });
+    last = last.set(0, last[0] + a[0]);
+  });
+  return sum(u * v) + sum(a * b) + sum(last * last);
+}
+/// A buffer of its own in each step.
+D fresh(A u, D c, I, I steps) {
+  FOR(0, steps, [&](I) {
+    A w = u;
+    FOR(1, u.size() - 1, [&](I i) { w = w.set(i, u[i] - c * u[i - 1] * u[i + 1]); });
+    FOR(1, u.size() - 1, [&](I i) { u = u.set(i, w[i]); });
+  });
+  return sum(u * u);
+}
+/// What the buffer held is read before it is written, and asked for by the condition.
+D remembered(A u, D c, I, I) {
+  A w = u;
+  I t = 0;
+  WHILE([&] { return (t < 4) & (w[0] + w[u.size() - 1] < 5.0); },
+        [&] {
+          D s = 0.0;
+          FOR(0, u.size(), [&](I i) { s = s + w[i] * w[i]; });
+          FOR(0, u.size(), [&](I i) { w = w.set(i, u[i] + c * s); });
+          FOR(0, u.size(), [&](I i) { u = u.set(i, w[i]); });
+          t = t + 1;
+        });
+  return sum(w * u);
+}
+/// None of these may change places: other elements, another start, a value that is no copy, a boundary that
+/// is set afterwards, elements that are written in some iterations, or read while they are written.
+template <int k>
+D no_exchange(A u, D c, I, I steps) {
+  A w = k == 1 ? u * 2.0 : u;
+  const I n = u.size();
+  FOR(0, steps, [&](I) {
+    FOR(1, n - 1, [&](I i) {
+      const D x = u[i] + c * (u[i - 1] - u[i + 1]) + (k == 2 ? w[i - 1] : D(0.0));
+      if constexpr (k == 4)
+        IF(u[i] > 0.0, [&] { w = w.set(i, x); });
+      else
+        w = w.set(i, x);
+    });
+    FOR(k == 0 ? 2 : 1, n - 1, [&](I i) { u = u.set(i, k == 3 ? 0.5 * w[i] : w[k == 5 ? i - 1 : i]); });
+    if constexpr (k == 6) u = u.set(0, u[n - 1] * c);
+  });
+  return sum(u * w);
+}
+
+/// The value and the gradient with passes: those without.
+template <class F>
+class Compared {
+ public:
+  explicit Compared(F f, CompileOptions way = {.target = Target::c})
+      : slow_(compile(f, none_)),
+        fast_(compile(f, way)),
+        slow_slopes_(compile(grad(f), none_)),
+        fast_slopes_(compile(grad(f), way)) {}
+  template <class... In>
+  void operator()(const In&... in) const {
+    CHECK(agree::close(fast_(in...), slow_(in...), 1e-11));
+    const auto [u, c] = slow_slopes_(in...);
+    const auto [v, d] = fast_slopes_(in...);
+    check_close(v, u);
+    CHECK(agree::close(d, c, 1e-11));
+  }
+
+ private:
+  const CompileOptions none_{.target = Target::c, .opt = 0};
+  decltype(compile(std::declval<F>())) slow_, fast_;
+  decltype(compile(grad(std::declval<F>()))) slow_slopes_, fast_slopes_;
+};
+
+TEST_CASE("double_buffering: an array that is made and copied back changes places", "[passes]") {
+  const auto loops = [](auto f) { return loops_in(around_pass("canonical_loops", f).second); };
+  CHECK(loops(diffused) == 2);
+  CHECK(loops(fresh) == 2);
+  CHECK(loops(two_fields) == 3);
+  CHECK(loops(remembered) == 3);
+  CHECK(loops(no_exchange<0>) == 3);
+  CHECK(loops(no_exchange<1>) == 3);
+  const Compared c(two_fields, {.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()});
+  const Compared a(diffused), b(fresh), d(remembered);
+  const Compared others(no_exchange<0>), start(no_exchange<1>), reads(no_exchange<2>), factor(no_exchange<3>);
+  const Compared some(no_exchange<4>), shifted(no_exchange<5>), boundary(no_exchange<6>);
+  for (const std::int64_t n : {2, 3, 4, 5, 11})
+    for (const std::int64_t steps : {0, 1, 2, 5}) {
+      CAPTURE(n, steps);
+      const std::vector<double> x = numbers(static_cast<std::size_t>(n), 0.4);
+      a(x, 0.2, std::int64_t{1}, steps), a(x, 0.2, n, steps);
+      b(x, 0.2, n, steps), d(x, 0.2, n, steps);
+      others(x, 0.2, n, steps), start(x, 0.2, n, steps), reads(x, 0.2, n, steps), factor(x, 0.2, n, steps);
+      some(x, 0.2, n, steps), shifted(x, 0.2, n, steps), boundary(x, 0.2, n, steps);
+      c(numbers(static_cast<std::size_t>(n * n), 0.4), 0.2, n, steps);
+    }
 }
 
 TEST_CASE("a loop over examples takes the memory of a block, also where there is another version of it",

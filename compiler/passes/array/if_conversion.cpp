@@ -19,10 +19,14 @@ constexpr std::size_t most_converted = 60;  ///< of both sides: all of them run
 /// A branch whose sides only compute numbers and add to elements of tensors.
 class Conversion {
  public:
-  explicit Conversion(Op* branch) : branch_(branch) {}
+  explicit Conversion(Op* branch) : branch_(branch), possible_(computes()) {}
+
+  bool is_possible() const { return possible_; }
+  /// Accesses that become unconditional, of elements that may not be there.
+  const std::vector<const Op*>& unproved() const { return unproved_; }
 
   bool run() {
-    if (!computes()) return false;
+    hoist_common_reads();
     bool any = false;
     for (std::size_t i = branch_->results.size(); i-- > 0;) {
       if (!branch_->results[i]->type.is_tensor()) continue;
@@ -36,17 +40,20 @@ class Conversion {
   }
 
  private:
-  /// True where running both sides changes nothing but the tensors' elements, and cannot fail.
-  bool computes() const {
+  /// True where running both sides changes nothing but the tensors' elements, and cannot fail where all
+  /// elements are there.
+  bool computes() {
     std::size_t size = 0;
     for (const Block* side : branch_->blocks)
       for (const Op* op : side->ops) {
         ++size;
         if (op->is(Opcode::yield_) || op->is(Opcode::constant_) || op->is(Opcode::undef_)) continue;
         if (op->is(Opcode::add_at_)) {
-          if (op->loc.part != ir::Part::backward || !in_range_at(*op, *branch_)) return false;
+          if (op->loc.part != ir::Part::backward) return false;
+          if (!in_range_at(*op, *branch_)) unproved_.push_back(op);
           continue;
         }
+        if (op->is(Opcode::get_) && common_read(op)) continue;
         const bool divides_integers =
             (op->is(Opcode::div_) || op->is(Opcode::rem_)) && op->result()->type.is_integer();
         if (!ir::info(op->code).elementwise || !op->blocks.empty() || divides_integers ||
@@ -54,6 +61,40 @@ class Conversion {
           return false;
       }
     return size <= most_converted;
+  }
+
+  /// The same read on the other side, of elements that no side changes; else null.
+  Op* common_read(const Op* get) const {
+    const auto is_outside = [&](const Value* v) {
+      return std::ranges::none_of(branch_->blocks, [&](const Block* side) { return made_in(v, side); });
+    };
+    const Block* const other = branch_->blocks[get->parent == branch_->blocks[0] ? 1 : 0];
+    if (!std::ranges::all_of(get->operands, is_outside)) return nullptr;
+    const auto same = std::ranges::find_if(other->ops, [&](const Op* op) {
+      return op->is(Opcode::get_) && op->operands[0] == get->operands[0] &&
+             std::ranges::equal(op->operands, get->operands, [](const Value* a, const Value* b) {
+               return a == b || (!a->type.is_tensor() && index_form(a) == index_form(b));
+             });
+    });
+    return same == other->ops.end() ? nullptr : *same;
+  }
+  /// What both sides read is read before the branch.
+  void hoist_common_reads() {
+    const std::vector<Op*> ops = branch_->blocks[0]->ops;
+    std::vector<Op*> gone;
+    for (Op* get : ops) {
+      Op* const other = get->is(Opcode::get_) ? common_read(get) : nullptr;
+      if (!other) continue;
+      ir::Builder b = ir::Builder::before(branch_);
+      b.loc = get->loc;
+      Value* const read = b.op(Opcode::get_, get->operands, {get->result()->type})->result();
+      read->name = get->result()->name;
+      for (Op* op : {get, other}) {
+        ir::replace_uses(op->parent, op->result(), read);
+        gone.push_back(op);
+      }
+    }
+    erase(gone);
   }
 
   /// The tensor that both sides add to, by these sums in order; null where a side does anything else with it.
@@ -119,6 +160,8 @@ class Conversion {
   }
 
   Op* branch_;
+  std::vector<const Op*> unproved_;
+  bool possible_;
 };
 
 bool is_innermost(const Op* loop) {
@@ -127,6 +170,139 @@ bool is_innermost(const Op* loop) {
     inner &= !op->is(Opcode::loop_) && !op->is(Opcode::push_) && !op->is(Opcode::pop_) && !op->callee;
   });
   return inner;
+}
+
+/// A loop, and those around it that do nothing else.
+struct Around {
+  std::vector<Op*> loops;  ///< innermost first
+  std::vector<Counter> counters;
+  Op* outermost() const { return loops.back(); }
+  bool depends(const IndexForm& f) const { return !made_outside(f, outermost()->blocks[1]); }
+};
+Around loops_around(Op* loop) {
+  Around a;
+  for (Op* l = loop; l && l->is(Opcode::loop_); l = l->parent->parent) {
+    const auto counter = counter_of(l);
+    if (!counter || counter->step != 1) break;
+    const bool alone =
+        a.loops.empty() || std::ranges::all_of(l->blocks[1]->ops, [&](const Op* op) {
+          return op == a.outermost() || op->is(Opcode::yield_) || op->is(Opcode::constant_) ||
+                 (op->blocks.empty() && ir::info(op->code).elementwise && op->result()->type.is_scalar());
+        });
+    const bool same = std::ranges::none_of(a.counters, [&](const Counter& c) {
+      return !made_outside(c.first, l->blocks[1]) || !made_outside(c.last, l->blocks[1]);
+    });
+    if (!alone || !same || (!a.loops.empty() && !is_doall(l))) break;
+    a.loops.push_back(l);
+    a.counters.push_back(*counter);
+  }
+  return a;
+}
+
+/// Appends the first and the last of the places of an access in a nest: those of the corners of its iteration
+/// space. False where places do not follow each other there.
+bool corners(const Around& around, IndexForm index, std::size_t level, std::vector<IndexForm>& all) {
+  if (level == around.counters.size()) {
+    all.push_back(std::move(index));
+    return !around.depends(all.back());
+  }
+  const Counter& c = around.counters[level];
+  const auto s = index.split(c.index);
+  if (!s || around.depends(s->coefficient)) return false;
+  if (level == 0 && s->coefficient.number() != 1) return false;
+  for (const IndexForm* end : {&c.first, &c.last})
+    if (!corners(around, s->rest + s->coefficient * *end, level + 1, all)) return false;
+  return true;
+}
+
+/// The condition that elements are there in all iterations of a nest, before it; null where it cannot be told
+/// there.
+Value* all_in_range(const Around& around, const std::vector<const Op*>& accesses) {
+  constexpr std::size_t most = 32;
+  std::vector<std::pair<IndexForm, IndexForm>> places;  ///< and how many there are
+  for (const Op* op : accesses) {
+    if (op->operands[0]->type.rank() != 1) return nullptr;
+    const IndexForm size = size_form(op->operands[0], 0);
+    std::vector<IndexForm> ends;
+    if (around.depends(size) || !corners(around, index_form(op->operands[1]), 0, ends)) return nullptr;
+    for (IndexForm& f : ends)
+      if (std::pair at(std::move(f), size); std::ranges::find(places, at) == places.end())
+        places.push_back(std::move(at));
+  }
+  if (places.empty() || places.size() > most) return nullptr;
+  ir::Builder b = ir::Builder::before(around.outermost());
+  b.loc = around.outermost()->loc;
+  Value* all = nullptr;
+  const auto also = [&](Value* c) { all = all ? b.emit(Opcode::land_, {all, c}) : c; };
+  for (const auto& [place, size] : places) {
+    Value* const at = materialise(b, place);
+    also(b.emit(Opcode::le_, {b.integer(0), at}));
+    also(b.emit(Opcode::lt_, {at, materialise(b, size)}));
+  }
+  return all;
+}
+
+/// True where additions to one tensor are to neighbouring elements: then loops that sum for each element are
+/// made of them.
+bool has_neighbours(const std::vector<Op*>& branches) {
+  std::vector<const Op*> adds;
+  for (const Op* branch : branches)
+    for (const Block* side : branch->blocks)
+      for (const Op* op : side->ops)
+        if (op->is(Opcode::add_at_)) adds.push_back(op);
+  return std::ranges::any_of(adds, [&](const Op* a) {
+    return std::ranges::any_of(adds, [&](const Op* b) {
+      const auto distance = (index_form(a->operands[1]) - index_form(b->operands[1])).number();
+      return distance && *distance != 0;
+    });
+  });
+}
+
+/// Loop versioning: the nest is put behind the condition, and a copy of it on the other side.
+void version(ir::Module& module, Op* nest, Value* condition) {
+  std::vector<ir::Type> types;
+  for (const Value* v : nest->results) types.push_back(v->type);
+  ir::Builder b = ir::Builder::before(nest);
+  b.loc = nest->loc;
+  Block* const around = nest->parent;
+  Op* const branch = b.branch(condition, types);
+  std::erase(around->ops, nest);
+  ir::Builder first(module, branch->blocks[0]), second(module, branch->blocks[1]);
+  first.take(nest);
+  Renaming names, results;
+  second.yield(ir::clone(second, *nest, names)->results);
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    results[nest->results[i]] = branch->results[i];
+    branch->results[i]->name = nest->results[i]->name;
+  }
+  ir::replace_uses(around, results);
+  first.yield(nest->results);
+}
+
+bool convert(ir::Module& module, Op* loop, const std::vector<Op*>& branches) {
+  constexpr std::size_t longest = 200;
+  std::vector<Conversion> possible;
+  std::vector<const Op*> unproved;
+  for (Op* branch : branches)
+    if (Conversion c(branch); c.is_possible()) {
+      unproved.insert(unproved.end(), c.unproved().begin(), c.unproved().end());
+      possible.push_back(std::move(c));
+    }
+  if (!unproved.empty()) {
+    std::size_t size = 0;
+    ir::walk(loop->blocks[1], [&](const Op*) { ++size; });
+    const Around around = loops_around(loop);
+    Value* const there = size <= longest && !around.loops.empty() && has_neighbours(branches)
+                             ? all_in_range(around, unproved)
+                             : nullptr;
+    if (there)
+      version(module, around.outermost(), there);
+    else
+      std::erase_if(possible, [](const Conversion& c) { return !c.unproved().empty(); });
+  }
+  bool any = false;
+  for (Conversion& c : possible) any |= c.run();
+  return any;
 }
 
 }  // namespace
@@ -142,7 +318,7 @@ void if_conversion(ir::Module& module) {
             std::ranges::any_of(op->results, [](const Value* r) { return r->type.is_tensor(); }))
           branches.push_back(op);
       if (branches.empty() || !is_innermost(loop) || !is_doall(loop)) continue;
-      for (Op* branch : branches) any |= Conversion(branch).run();
+      any |= convert(module, loop, branches);
     }
   }
   if (any) simplify(module);

@@ -8,8 +8,12 @@
 // (If-conversion: Allen, Kennedy, Porterfield and Warren, "Conversion of control dependence to data dependence",
 // POPL 1983.)
 //
-// Requires: independent iterations; elements that are certainly there, whichever side runs; sides that compute
-// without reading. Ensures: the same sums.
+// What both sides read is read before the branch. Where additions are to neighbours that may not be there, whichever side
+// runs, the nest gets a condition that asks for the elements at its corners, and a copy of itself behind it (loop
+// versioning). Places follow each other in the inner loop: between two elements that are there all are.
+//
+// Requires: independent iterations; sides that compute, and read what the other side reads, too. Ensures: the same sums.
+// Costs the code of a nest once more where it gets a condition.
 #pragma once
 
 #include "lantern/ir/graph.hpp"
