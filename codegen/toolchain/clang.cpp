@@ -241,7 +241,9 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, PartKind kind,
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager call_graph;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine, tuning);
+  llvm::PassInstrumentationCallbacks callbacks;
+  callbacks.registerShouldRunOptionalPassCallback([&](llvm::StringRef, llvm::Any) { return !options.abandoned(); });
+  llvm::PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
   const llvm::TargetLibraryInfoImpl library(machine.getTargetTriple());
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
   builder.registerModuleAnalyses(modules);
@@ -314,6 +316,10 @@ CompiledPart compile_to_object(const SourcePart& source, Language language, cons
                                Use use) {
   const Processor processor = processor_for(options);
   llvm::LLVMContext context;
+  const auto require_wanted = [&] {
+    if (options.abandoned()) throw Abandoned();
+  };
+  require_wanted();
   const std::unique_ptr<llvm::Module> module = compile_to_ir(source, language, options, processor, context);
 
   std::string backend_errors;
@@ -321,6 +327,7 @@ CompiledPart compile_to_object(const SourcePart& source, Language language, cons
   const std::unique_ptr<llvm::TargetMachine> machine =
       make_target_machine(processor, code_level(source.kind, options));
   optimise(*module, *machine, source.kind, options);
+  require_wanted();
   if (use == Use::load && module->getNamedGlobal("llvm.global_ctors"))
     throw InternalError(options.file_name + ": generated code must not need code to run when it is loaded");
   CompiledPart object{{}, exported_names(*module)};

@@ -1,6 +1,7 @@
 // The optimising tool chain: Clang and LLVM as libraries in this process, no file or process involved.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,7 +27,12 @@ struct ClangOptions {
   /// The processor to generate for, by its LLVM name ("x86-64-v3"). Empty: this machine's, with all it
   /// offers.
   std::string target_cpu;
+  /// Whether the result is of no use any more; asked between passes, from any thread. Then compilation ends by Abandoned.
+  std::function<bool()> abandoned = [] { return false; };
 };
+
+/// What ends a compilation that is of no use any more.
+struct Abandoned {};
 
 /// Compiles header-free C or C++ and loads it. Functions of the C library and the mathematical functions are
 /// those of this process; only other host functions have to be given.

@@ -61,7 +61,10 @@ void Background::wait() {
   if (thread_.joinable()) thread_.join();
 }
 
+bool Background::abandoned() const { return abandoned_ || ending; }
+
 Background::~Background() {
+  abandoned_ = true;
   wait();
   // The thread of another process: what this one holds of it is not to be touched.
   if (thread_.joinable()) static_cast<void>(new std::thread(std::move(thread_)));

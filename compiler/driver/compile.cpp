@@ -105,7 +105,7 @@ class CompiledCode : public Code {
     staged_.facts = {ir::has_recursion(*module_), !options_.strict_math && has_loops(*module_)};
     const bool clang = options_.target == Target::cpp || options_.debug;
     find_externals();
-    load(clang ? optimised(*module_) : codegen::compile_with_tcc(codegen::print_c(*module_, print_), externals_));
+    load(clang ? optimised(*module_, clang_options()) : codegen::compile_with_tcc(codegen::print_c(*module_, print_), externals_));
     if (options_.target == Target::automatic && !clang) start_second_tier(std::move(staged));
   }
 
@@ -201,8 +201,12 @@ class CompiledCode : public Code {
       try {
         run_on_large_stack([&] {
           if (second_) second_ = made_for_second_tier(std::move(second_));
-          load(optimised(second_ ? *second_ : *module_));
+          codegen::ClangOptions clang = clang_options();
+          // The next run of the program has use for code that is kept.
+          if (!options_.cache.enabled) clang.abandoned = [this] { return background_.abandoned(); };
+          load(optimised(second_ ? *second_ : *module_, clang));
         });
+      } catch (const codegen::Abandoned&) {
       } catch (const std::exception& e) {
         failure_ = std::current_exception();
         tell_failure(e);
@@ -254,9 +258,8 @@ class CompiledCode : public Code {
     clang.contract = !options_.strict_math;
     return clang;
   }
-  std::unique_ptr<codegen::LoadedCode> optimised(const ir::Module& module) const {
-    return compile_cached(codegen::print_c_parts(module, with_vectors(print_)), clang_options(), options_.cache,
-                          externals_, staged_);
+  std::unique_ptr<codegen::LoadedCode> optimised(const ir::Module& module, const codegen::ClangOptions& clang) const {
+    return compile_cached(codegen::print_c_parts(module, with_vectors(print_)), clang, options_.cache, externals_, staged_);
   }
 
   /// Where the process has a function of its own that the program calls; null where it knows none like it.

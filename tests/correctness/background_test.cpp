@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "../occurrences.hpp"
+#include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/lantern.hpp"
 
 using namespace lantern;
@@ -159,4 +162,35 @@ TEST_CASE("Target::c and Target::cpp are the numbers of the two tiers", "[backgr
   pinned.wait();
   CHECK(before == pinned(a));
   CHECK(before == eager(energy)(a));
+}
+
+TEST_CASE("Clang leaves off where its code is of no use any more", "[background]") {
+  const lantern::codegen::SourcePart part{"double f(double x) { for (int i = 0; i < 100; ++i) x *= x + i; return x; }"};
+  std::atomic<int> asked = 0;
+  const auto compiled = [&](int most) {
+    asked = 0;
+    lantern::codegen::ClangOptions options;
+    options.abandoned = [&, most] { return ++asked > most; };
+    return lantern::codegen::compile_parts(std::span(&part, 1), lantern::codegen::Language::c, options);
+  };
+  CHECK(compiled(1'000'000).front().names == std::vector<std::string>{"f"});
+  CHECK(asked > 10);  // between passes, too
+  for (const int most : {0, 1, 5, asked - 1}) CHECK_THROWS_AS(compiled(most), lantern::codegen::Abandoned);
+
+  // So does the second tier of a function that is destroyed.
+  const auto steps = [](Vec a) {
+    Vec b = a;
+    for (int k = 1; k <= 12; ++k)
+      b = FOR(0, a.size(), b, [&](I i, Vec c) { return c.set(i, sin(b[i] * static_cast<double>(k)) + b[(i * k) % a.size()]); });
+    return FOR(0, a.size(), D(0.0), [&](I i, D s) { return s + b[i]; });
+  };
+  const auto processor_time = [&](bool waits) {
+    auto f = std::make_unique<decltype(compile(steps))>(compile(steps));
+    const std::clock_t start = std::clock();
+    if (waits) f->wait();
+    f.reset();
+    return std::clock() - start;
+  };
+  const std::clock_t whole = processor_time(true);
+  CHECK(processor_time(false) < whole / 2);
 }

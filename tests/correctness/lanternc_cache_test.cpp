@@ -24,15 +24,22 @@ namespace {
 
 const std::string hundred = LANTERN_TEST_DIR "/lanternc/hundred.cpp";
 
-/// A cache of its own and a compiler that writes down each time it is run, for as long as this lives.
+/// A cache without results and a compiler that writes down each time it is run, for as long as this lives. Precompiled
+/// headers are those of the workplaces before, but for one that has all to itself.
 class Workplace {
  public:
-  Workplace() {
-    ::setenv("XDG_CACHE_HOME", (path() / "cache").c_str(), 1);
-    write_file(path() / "compiler", "#!/bin/sh\necho \"$@\" >> '" + log().string() + "'\nexec " +
-                                        std::string(*find_program("c++")) + " \"$@\"\n");
-    fs::permissions(path() / "compiler", fs::perms::owner_all);
-    ::setenv("CXX", (path() / "compiler").c_str(), 1);
+  enum class Headers { shared, own };
+  explicit Workplace(Headers headers = Headers::shared) : base_(headers == Headers::own ? path() : shared()) {
+    std::error_code none;
+    for (const auto& kept : fs::directory_iterator(cache(), none))
+      if (kept.path().filename() != "headers") fs::remove_all(kept.path());
+    ::setenv("XDG_CACHE_HOME", cache().parent_path().c_str(), 1);
+    if (!fs::exists(compiler())) {
+      write_file(compiler(), "#!/bin/sh\necho \"$@\" >> '" + log().string() + "'\nexec " +
+                                 std::string(*find_program("c++")) + " \"$@\"\n");
+      fs::permissions(compiler(), fs::perms::owner_all);
+    }
+    ::setenv("CXX", compiler().c_str(), 1);
   }
   Workplace(const Workplace&) = delete;
   Workplace& operator=(const Workplace&) = delete;
@@ -41,8 +48,10 @@ class Workplace {
     ::unsetenv("CXX");
   }
   const fs::path& path() const { return directory_.path(); }
-  fs::path log() const { return path() / "log"; }
-  fs::path results() const { return path() / "cache" / "lantern" / "results"; }
+  fs::path log() const { return base_ / "log"; }
+  fs::path compiler() const { return base_ / "compiler"; }
+  fs::path cache() const { return base_ / "cache" / "lantern"; }
+  fs::path results() const { return cache() / "results"; }
 
   struct Run {
     ProcessResult result;
@@ -78,7 +87,12 @@ class Workplace {
   }
 
  private:
+  static const fs::path& shared() {
+    static const TemporaryDirectory directory;
+    return directory.path();
+  }
   TemporaryDirectory directory_;
+  fs::path base_;
 };
 
 void replace(const fs::path& file, const std::string& what, const std::string& with) {
@@ -91,7 +105,7 @@ void replace(const fs::path& file, const std::string& what, const std::string& w
 }  // namespace
 
 TEST_CASE("a model of a hundred lines is built in seconds, and at once when nothing has changed") {
-  const Workplace place;
+  const Workplace place;  // the first: it makes the headers
   const std::string program = place.path() / "hundred";
   const auto made = place.run({hundred, "-o", program});
   CHECK(made.headers == 1);  // for the program; the staging image is compiled in the process
@@ -114,7 +128,7 @@ TEST_CASE("a model of a hundred lines is built in seconds, and at once when noth
 }
 
 TEST_CASE("a result is used where all that it depends on is the same, and what changed is named") {
-  const Workplace place;
+  const Workplace place(Workplace::Headers::own);
   const std::string model = place.path() / "model.cpp", header = place.path() / "factor.hpp",
                     output = place.path() / "model.ir";
   write_file(header, "#define FACTOR 2.0\n");
@@ -138,8 +152,11 @@ TEST_CASE("a result is used where all that it depends on is the same, and what c
   flagged.insert(flagged.end(), {"-DUNUSUAL", "--no-cache"});
   for (const int headers : {0, 1, 0}) CHECK(place.run(flagged).headers == headers);
   // One that was cut off, on a disk that is full for instance, is made again.
-  for (const auto& entry : fs::directory_iterator(place.path() / "cache" / "lantern" / "headers"))
-    if (entry.path().extension() == ".gch") fs::resize_file(entry.path(), 5000);
+  fs::path last_used;
+  for (const auto& entry : fs::directory_iterator(place.cache() / "headers"))
+    if (entry.path().extension() == ".gch" && (last_used.empty() || entry.last_write_time() > fs::last_write_time(last_used)))
+      last_used = entry.path();
+  fs::resize_file(last_used, 5000);
   CHECK(place.run(flagged).headers == 1);
 
   // As long as before, and with the same time: only the content tells.
@@ -163,7 +180,7 @@ TEST_CASE("a result is used where all that it depends on is the same, and what c
   CHECK(place.run(command).cache == "miss: the command line is another one (it was '" + model +
                                         " --emit=ir -o " + output + " -O1'); the environment is another one");
   ::unsetenv("SOURCE_DATE_EPOCH");
-  replace(place.path() / "compiler", "exec", "\nexec");
+  replace(place.compiler(), "exec", "\nexec");
   CHECK(place.run(command).cache.find("the C++ compiler is another one") != std::string::npos);
   CHECK(place.run(command).cache == "hit");
 
@@ -187,6 +204,16 @@ TEST_CASE("a result is used where all that it depends on is the same, and what c
   replace(model, "#warning said each time", "const char* built = __TIME__;");
   CHECK(place.run(command).cache == "miss: '" + model + "' has changed");
   CHECK(place.run(command).cache == "miss: '" + model + "' has changed");
+}
+
+TEST_CASE("a program that tells when it was built is built each time") {
+  const Workplace place;
+  const std::string model = place.path() / "model.cpp";
+  write_file(model,
+             "#include <cstdio>\n#include <lantern/lantern.hpp>\n"
+             "lantern::Rep<double> f(lantern::Rep<double> x) { return x * x; }\nLANTERN_FUNCTION(g, f)\n"
+             "int main() { std::printf(\"%s %g\", __TIME__, g(2.0)); }\n");
+  for (int times = 0; times < 2; ++times) CHECK(place.run({model, "-o", place.path() / "model"}).program == 1);
 }
 
 TEST_CASE("what was not used for longest goes first") {
@@ -318,6 +345,11 @@ int main() { std::printf("%g %g %d", df(2.0), factor, made); }
   const auto built = place.run({place.path() / "main.cpp", "-o", program, "-O0"});
   CHECK(built.result.err == "");
   CHECK(run_process({program}).out == "84 7 1");
+  // Staged for something else, the file is not compiled again.
+  const auto other = place.run({place.path() / "main.cpp", "--emit=header", "-O0"});
+  CHECK(other.compilations == 1);  // linking the staging image
+  replace(place.path() / "which.hpp", "7", "8");
+  CHECK(place.run({place.path() / "main.cpp", "--emit=header", "-O0"}).compilations == 2);
 }
 
 TEST_CASE("a warning is told once, of what is staged and of what is not") {

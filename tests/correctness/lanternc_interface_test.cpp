@@ -241,8 +241,7 @@ TEST_CASE("a name that several functions have is refused in one line") {
 
 TEST_CASE("paths of any kind") {
   const TemporaryDirectory directory;
-  const Words names{"new\nline", "*/ int oops; /*", "// \\",    "quote\"d",   "$(touch oops)",
-                    "?\?/",      "back\\slash",     "\xff\xfe", "#include x", "<b>&amp;"};
+  const Words names{"new\nline", "*/ int oops; /*", "// \\", "#include \"x\" $(touch oops)", "?\?/ back\\slash \xff\xfe <b>&amp;"};
   for (const std::string& name : names) {
     CAPTURE(name);
     std::string folder = name;

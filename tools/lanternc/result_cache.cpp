@@ -69,16 +69,17 @@ bool shows_no_comment(const Options& options) {
                               options.emit == Emit::shared || options.emit == Emit::header);
 }
 
-/// Its result is another one at every run.
-bool tells_time(const std::string& file) {
+bool file_tells_time(const std::string& file) {
   std::error_code ignored;
-  if (!fs::is_regular_file(file, ignored)) return false;
-  const std::string text = codegen::read_file(file);
-  return std::ranges::any_of(std::vector<std::string>{"__DATE__", "__TIME__", "__TIMESTAMP__"},
-                             [&](const std::string& word) { return text.find(word) != std::string::npos; });
+  return fs::is_regular_file(file, ignored) && tells_time(codegen::read_file(file));
 }
 
 }  // namespace
+
+bool tells_time(const std::string& text) {
+  return std::ranges::any_of(std::vector<std::string>{"__DATE__", "__TIME__", "__TIMESTAMP__"},
+                             [&](const std::string& word) { return text.find(word) != std::string::npos; });
+}
 
 std::string identity(const Installation& installation) {
   codegen::ContentHash hash;
@@ -219,7 +220,7 @@ bool ResultCache::replay(Output& output) {
 }
 
 void ResultCache::keep(const Output& output, const std::vector<std::string>& files) {
-  if (!cache_ || std::ranges::any_of(options_.sources, tells_time)) return;
+  if (!cache_ || std::ranges::any_of(options_.sources, file_tells_time)) return;
   Entry entry{parts_, output.executable(), told(), output.contents()};
   std::vector<std::string> all = files;
   std::ranges::sort(all);

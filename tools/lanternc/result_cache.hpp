@@ -14,6 +14,9 @@
 
 namespace lantern::tool {
 
+/// Whether a text's result is another one at every run.
+bool tells_time(const std::string& text);
+
 /// Which lanternc this is, with its libraries.
 std::string identity(const Installation& installation);
 

@@ -126,35 +126,47 @@ Words UserCode::program_flags() const {
   return flags;
 }
 
-/// The program's part, or the whole file. What is kept of an earlier run is taken.
+/// What was made of the same text in an earlier run is taken.
+UserCode::Object UserCode::kept_or_compiling(const Source& source, const std::string& compiled, const std::string& kind,
+                                             std::size_t i, const Words& flags, bool in_process) {
+  const std::string text = codegen::read_file(compiled);
+  if (tells_time(text)) return compiling(source, compiled, kind, i, flags, in_process);
+  codegen::ContentHash hash;
+  hash.add(identity(installation_)).add(compiler_.identity).add(environment_state());
+  std::error_code ignored;
+  hash.add(std::filesystem::current_path(ignored).string()).add(source.path);
+  for (const Words* words : {&options_.compile_flags, &flags})
+    for (const std::string& w : *words) hash.add(w);
+  for (const bool given : {options_.debug, options_.rewrite, options_.all_messages, messages_in_colour()}) hash.add(given ? "1" : "0");
+  const std::string name = hash.add(kind).add(without_comments(text)).text();
+  if (auto kept = kept_objects_.find(name)) {
+    Object object{source.path, directory() / (kind + std::to_string(i) + ".o"), {}, std::move(kept->files)};
+    const std::size_t newline = kept->text.find('\n'), length = std::stoul(kept->text);
+    codegen::write_file(object.path, kept->text.substr(newline + 1 + length));
+    std::promise<codegen::ProcessResult> done;
+    object.result = done.get_future();
+    done.set_value({0, kept->text.substr(newline + 1, length), ""});
+    return object;
+  }
+  Object object = compiling(source, compiled, kind, i, flags, in_process);
+  object.name = name;
+  return object;
+}
+
+/// The program's part, or the whole file.
 UserCode::Object UserCode::program_object(std::size_t i) {
   const Source& source = sources_[i];
   Words flags = program_flags();
-  std::string name;
-  if (source.program_text) {
-    if (makes_errors_of_warnings(options_.compile_flags))
-      for (const char* what : {"function", "variable", "const-variable"})
-        flags.push_back(std::string("-Wno-error=unused-") + what);
-    codegen::ContentHash hash;
-    hash.add(identity(installation_)).add(compiler_.identity).add(environment_state());
-    std::error_code ignored;
-    hash.add(std::filesystem::current_path(ignored).string()).add(source.path);
-    for (const Words* words : {&options_.compile_flags, &std::as_const(flags)})
-      for (const std::string& w : *words) hash.add(w);
-    name = hash.add(messages_in_colour() ? "colours" : "plain").add(without_comments(*source.program_text)).text();
-    if (auto kept = kept_objects_.find(name)) {
-      Object object{source.path, directory() / ("program" + std::to_string(i) + ".o"), {}, std::move(kept->files)};
-      const std::size_t newline = kept->text.find('\n'), length = std::stoul(kept->text);
-      codegen::write_file(object.path, kept->text.substr(newline + 1 + length));
-      std::promise<codegen::ProcessResult> done;
-      object.result = done.get_future();
-      done.set_value({0, kept->text.substr(newline + 1, length), ""});
-      return object;
-    }
-  }
-  Object object = compiling(source, source.program, "program", i, flags);
-  object.name = name;
-  return object;
+  if (!source.program_text) return compiling(source, source.program, "program", i, flags);
+  if (makes_errors_of_warnings(options_.compile_flags))
+    for (const char* what : {"function", "variable", "const-variable"})
+      flags.push_back(std::string("-Wno-error=unused-") + what);
+  return kept_or_compiling(source, source.program, "program", i, flags);
+}
+
+/// Under its object's name, for the next run.
+void UserCode::keep(const Object& object, const std::string& said) {
+  if (!object.name.empty()) kept_objects_.keep(object.name, object_text(said, codegen::read_file(object.path)), files_of(object));
 }
 
 void UserCode::compile_whole(std::size_t i) {
@@ -246,7 +258,7 @@ UserCode::Object UserCode::staging_object(std::size_t i) {
   static constexpr std::array<std::string_view, 7> plain{"-I", "-isystem", "-D", "-U", "-std=", "-O", "-m"};
   const bool in_process = options_.rewrite && !options_.debug && !options_.all_messages && !compiler_.is_clang &&
                           compiler_.command.size() == 1 && frontend::all_begin_with(options_.compile_flags, plain);
-  return compiling(sources_[i], sources_[i].staged, "staging", i, {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"}, in_process);
+  return kept_or_compiling(sources_[i], sources_[i].staged, "staging", i, {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"}, in_process);
 }
 
 Words UserCode::finished_staging() {
@@ -267,6 +279,7 @@ Words UserCode::finished_staging() {
     else
       tell_messages(result.out + result.err, false);
     if (result.status != 0) refused += (refused.empty() ? "" : ", ") + object.source;
+    else keep(object, result.out + result.err);
     paths.push_back(object.path.string());
   }
   if (!refused.empty()) throw Error(refused + " did not compile");
@@ -286,8 +299,7 @@ Words UserCode::finished_program() {
     tell_messages(said, sources_[i].program_text ? std::optional(true) : std::nullopt);
     Object& object = program_[i];
     if (result.status != 0) refused += (refused.empty() ? "" : ", ") + object.source;
-    else if (!object.name.empty())
-      kept_objects_.keep(object.name, object_text(said, codegen::read_file(object.path)), files_of(object));
+    else keep(object, said);
     paths.push_back(object.path.string());
   }
   if (!refused.empty()) throw Error(refused + " did not compile");

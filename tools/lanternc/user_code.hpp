@@ -80,6 +80,9 @@ class UserCode {
   std::vector<std::string> program_flags() const;
   Object compiling(const Source& source, const std::string& text, const std::string& kind, std::size_t i,
                    const Words& flags, bool in_process = false);
+  Object kept_or_compiling(const Source& source, const std::string& compiled, const std::string& kind, std::size_t i,
+                           const Words& flags, bool in_process = false);
+  void keep(const Object& object, const std::string& said);
   Object program_object(std::size_t i);
   Object staging_object(std::size_t i);
   void compile_whole(std::size_t i);

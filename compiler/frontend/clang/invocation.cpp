@@ -30,6 +30,9 @@ void Messages::HandleDiagnostic(clang::DiagnosticsEngine::Level level, const cla
     const bool expected = text.str().contains("Rep<") && text.str().contains("requires explicit conversion to");
     shown_ = level >= clang::DiagnosticsEngine::Error && !expected;
     errors += shown_ ? 1 : 0;
+    const bool here = info.hasSourceManager() && info.getLocation().isValid() &&
+                      info.getSourceManager().isInMainFile(info.getSourceManager().getExpansionLoc(info.getLocation()));
+    errors_elsewhere += shown_ && !here ? 1 : 0;
     const bool of_system = info.hasSourceManager() && info.getSourceManager().isInSystemHeader(info.getLocation());
     warnings += level == clang::DiagnosticsEngine::Warning && !of_system ? 1 : 0;
   }

@@ -13,8 +13,8 @@
 
 namespace lantern::frontend {
 
-/// Clang's errors as text, and how many warnings it had beside those of system headers. Left out is the error about `switch` over a Rep, whose explicit
-/// conversion the rewriter removes.
+/// Clang's errors as text, how many of them lie outside of the file itself, and how many warnings it had beside those of
+/// system headers. Left out is the error about `switch` over a Rep, whose explicit conversion the rewriter removes.
 class Messages : public clang::DiagnosticConsumer {
  public:
   explicit Messages(std::string& text);
@@ -24,7 +24,7 @@ class Messages : public clang::DiagnosticConsumer {
 
   const std::string& text() { return stream_.str(); }
   clang::DiagnosticOptions* options() const { return options_.get(); }
-  int errors = 0, warnings = 0;
+  int errors = 0, errors_elsewhere = 0, warnings = 0;
 
  private:
   llvm::IntrusiveRefCntPtr<clang::DiagnosticOptions> options_;

@@ -77,8 +77,10 @@ class Action : public clang::ASTFrontendAction {
   FilesSeen seen_;
 };
 
-Parsed parse_once(const std::string& path, std::vector<std::string> arguments, const Action::Look& look,
-                  const std::optional<std::string>& headers) {
+/// Nothing where the precompiled headers may be at fault: they are older than a header of the system. What is said of
+/// headers, too, is said without them.
+std::optional<Parsed> parse_once(const std::string& path, std::vector<std::string> arguments, const Action::Look& look,
+                                 const std::optional<std::string>& headers) {
   Parsed parsed;
   if (headers)
     arguments.insert(arguments.end(), {"-include-pch", *headers});
@@ -88,17 +90,15 @@ Parsed parse_once(const std::string& path, std::vector<std::string> arguments, c
   Action action(look);
   Messages messages(parsed.messages);
   parsed.good = run(action, messages, Purpose::reading, arguments);
+  if (headers && messages.errors_elsewhere > 0) return std::nullopt;
   return parsed;
 }
 
 Parsed parse_files(const std::string& path, const std::vector<std::string>& arguments, const Action::Look& look) {
   const std::optional<std::string> headers = precompiled_headers(Purpose::reading, arguments);
-  if (headers) {
-    Parsed parsed = parse_once(path, arguments, look, headers);
-    if (parsed.good) return parsed;
-    // The file may be stale (a system header changed); and messages are those without it.
-  }
-  return parse_once(path, arguments, look, std::nullopt);
+  if (headers)
+    if (std::optional<Parsed> parsed = parse_once(path, arguments, look, headers)) return std::move(*parsed);
+  return *parse_once(path, arguments, look, std::nullopt);
 }
 
 /// Whether a line is #if, #else, #endif, ...
