@@ -13,15 +13,15 @@ namespace {
 
 /// Loops in each other that set an element of an array in each iteration, and do nothing else with that
 /// array.
-struct Writes {
+struct NestWrites {
   std::vector<Counter> levels;  ///< outermost first
   Op* outermost = nullptr;
   std::size_t state = 0;  ///< of the outermost loop
   const Op* set = nullptr;
 };
 
-std::optional<Writes> writes_of(Value* last, const Value* first, const Uses& uses) {
-  Writes w;
+std::optional<NestWrites> writes_of(Value* last, const Value* first, const Uses& uses) {
+  NestWrites w;
   while (last->def && last->def->is(Opcode::loop_)) {
     Op* const loop = last->def;
     const std::size_t state = last->index;
@@ -46,7 +46,7 @@ std::optional<Writes> writes_of(Value* last, const Value* first, const Uses& use
 }
 
 /// True where two nests run through the same iterations, and the accesses in them are to the same elements.
-bool has_same_elements(const Writes& a, const Writes& b, const Op& of_a, const Op& of_b) {
+bool has_same_elements(const NestWrites& a, const NestWrites& b, const Op& of_a, const Op& of_b) {
   if (a.levels.size() != b.levels.size()) return false;
   const auto same = [&](const IndexForm& x, IndexForm y) {
     for (std::size_t k = 0; k < a.levels.size(); ++k) {
@@ -127,7 +127,7 @@ class Buffers {
 
  private:
   /// The nest that copies an array to the state v, which nothing else changes.
-  std::optional<Writes> copy_to(std::size_t v, const Uses& uses) const {
+  std::optional<NestWrites> copy_to(std::size_t v, const Uses& uses) const {
     Value* const copied = body_->yields()[v];
     const auto copy = writes_of(copied, body_->params[v], uses);
     const Op* const get = copy ? copy->set->operands.back()->def : nullptr;
@@ -136,13 +136,13 @@ class Buffers {
   }
 
   /// True for the nest that has made what another one copies.
-  static bool makes(const std::optional<Writes>& write, const Writes& copy) {
+  static bool makes(const std::optional<NestWrites>& write, const NestWrites& copy) {
     return write && has_same_elements(*write, copy, *write->set, *copy.set) &&
            has_same_elements(*write, copy, *write->set, *copy.set->operands.back()->def);
   }
 
   /// Takes what is made in the place of its copy.
-  void replace(std::size_t v, const Writes& copy, Value* made) {
+  void replace(std::size_t v, const NestWrites& copy, Value* made) {
     nests_.push_back(copy.outermost);
     ir::replace_uses(body_, body_->yields()[v], made);
   }

@@ -173,14 +173,14 @@ bool is_innermost(const Op* loop) {
 }
 
 /// A loop, and those around it that do nothing else.
-struct Around {
+struct NestAround {
   std::vector<Op*> loops;  ///< innermost first
   std::vector<Counter> counters;
   Op* outermost() const { return loops.back(); }
   bool depends(const IndexForm& f) const { return !made_outside(f, outermost()->blocks[1]); }
 };
-Around loops_around(Op* loop) {
-  Around a;
+NestAround nest_around(Op* loop) {
+  NestAround a;
   for (Op* l = loop; l && l->is(Opcode::loop_); l = l->parent->parent) {
     const auto counter = counter_of(l);
     if (!counter || counter->step != 1) break;
@@ -201,7 +201,7 @@ Around loops_around(Op* loop) {
 
 /// Appends the first and the last of the places of an access in a nest: those of the corners of its iteration
 /// space. False where places do not follow each other there.
-bool corners(const Around& around, IndexForm index, std::size_t level, std::vector<IndexForm>& all) {
+bool corners(const NestAround& around, IndexForm index, std::size_t level, std::vector<IndexForm>& all) {
   if (level == around.counters.size()) {
     all.push_back(std::move(index));
     return !around.depends(all.back());
@@ -217,7 +217,7 @@ bool corners(const Around& around, IndexForm index, std::size_t level, std::vect
 
 /// The condition that elements are there in all iterations of a nest, before it; null where it cannot be told
 /// there.
-Value* all_in_range(const Around& around, const std::vector<const Op*>& accesses) {
+Value* all_in_range(const NestAround& around, const std::vector<const Op*>& accesses) {
   constexpr std::size_t most = 32;
   std::vector<std::pair<IndexForm, IndexForm>> places;  ///< and how many there are
   for (const Op* op : accesses) {
@@ -291,7 +291,7 @@ bool convert(ir::Module& module, Op* loop, const std::vector<Op*>& branches) {
   if (!unproved.empty()) {
     std::size_t size = 0;
     ir::walk(loop->blocks[1], [&](const Op*) { ++size; });
-    const Around around = loops_around(loop);
+    const NestAround around = nest_around(loop);
     Value* const there = size <= longest && !around.loops.empty() && has_neighbours(branches)
                              ? all_in_range(around, unproved)
                              : nullptr;
