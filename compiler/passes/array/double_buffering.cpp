@@ -63,6 +63,24 @@ bool has_same_elements(const NestWrites& a, const NestWrites& b, const Op& of_a,
   return true;
 }
 
+/// True where a nest writes the same elements in each iteration of the loop around it: what it leaves is never older than an
+/// iteration.
+bool is_invariant(const NestWrites& w, const Block* body) {
+  const auto outside = [&](IndexForm f) {
+    for (const Counter& c : w.levels) {
+      const auto s = f.split(c.index);
+      if (!s || !made_outside(s->coefficient, body)) return false;
+      f = s->rest;
+    }
+    return made_outside(f, body);
+  };
+  for (const Counter& c : w.levels)
+    if (!outside(c.first) || !outside(c.last)) return false;
+  for (std::size_t d = 1; d + 1 < w.set->operands.size(); ++d)
+    if (!outside(index_form(w.set->operands[d]))) return false;
+  return true;
+}
+
 bool starts_equal(const Value* a, const Value* b) {
   if (a == b) return true;
   const auto x = filled(a), y = filled(b);
@@ -112,7 +130,7 @@ class Buffers {
             static_cast<std::size_t>(std::ranges::find(body_->yields(), made) - body_->yields().begin());
         if (w == loop_->operands.size() || !starts_equal(loop_->operands[v], loop_->operands[w])) continue;
         const auto write = writes_of(made, body_->params[w], *uses);
-        if (!makes(write, *copy)) continue;
+        if (!makes(write, *copy) || !is_invariant(*write, body_)) continue;
         for (Block* b : loop_->blocks) ir::replace_uses(b, b->params[w], b->params[v]);
         write->outermost->operands[write->state] = body_->params[w];
         replace(v, *copy, made);

@@ -15,8 +15,8 @@ namespace lantern::passes {
 ///   becomes
 ///   w = v; loop { for (i = 1; i < n; ++i) w[i] = f(v, i);  swap(v, w); }
 ///
-/// Requires two arrays that start equal, and two nests that write the same elements, the second one copies of
-/// what the first one wrote. Then both arrays are equal whenever an iteration begins: reads of w before it is
+/// Requires two arrays that start equal, and two nests that write the same elements in all iterations, the second one copies
+/// of what the first one wrote. Then both arrays are equal whenever an iteration begins: reads of w before it is
 /// written are reads of v. Where w starts as v in each iteration, w is what v becomes. Ensures the same
 /// values; before derivatives, the adjoint of the copy is gone, too. Done in a loop and those inside it.
 /// Returns the states of the outermost loop, first, that end equal to the others, second.
