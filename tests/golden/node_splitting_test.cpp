@@ -391,9 +391,9 @@ D other_elements(A u, D c, I, I steps) {
   A w = u;
   const I n = u.size();
   FOR(0, steps, [&](I s) {
-    const I from = k == 2 ? I(0) : s, to = k == 1 ? n : k == 2 ? n - s : s + 1;
-    FOR(from, to, [&](I i) { w = w.set(i % n, u[i % n] * u[(i + 1) % n] + c); });
-    FOR(from, to, [&](I i) { u = u.set(i % n, w[i % n]); });
+    const I from = k == 2 ? I(0) : s, to = k == 1 ? n : k == 2 ? n - s : min(s + 1, n);
+    FOR(from, to, [&](I i) { w = w.set(i, u[i] * u[(i + 1) % n] + c); });
+    FOR(from, to, [&](I i) { u = u.set(i, w[i]); });
   });
   return sum(u * w);
 }
