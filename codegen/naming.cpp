@@ -5,8 +5,8 @@
 #include <array>
 #include <cstring>
 
-#include "lantern/ir/text.hpp"
 #include "lantern/ir/op.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::codegen {
 

@@ -20,9 +20,7 @@ constexpr std::size_t longest_edge = 6;
 
 using ItemKind = DrawnItem::Kind;
 
-bool in_the_middle(const DrawnItem& item) {
-  return item.kind != ItemKind::parameter && item.kind != ItemKind::result;
-}
+bool in_the_middle(const DrawnItem& item) { return item.kind != ItemKind::parameter && item.kind != ItemKind::result; }
 
 /// Which statements belong together: those of one part of the derivative, and not too many.
 std::vector<std::size_t> group_starts(const std::vector<DrawnStatement>& all) {

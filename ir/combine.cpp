@@ -10,8 +10,7 @@ namespace lantern::ir {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> combine_names{"",    "index", "counter", "element", "sum",
-                                                "max", "min",   "all",     "any"};
+constexpr std::array<std::string_view, 9> combine_names{"", "index", "counter", "element", "sum", "max", "min", "all", "any"};
 
 }  // namespace
 

@@ -237,9 +237,7 @@ class Drawer {
       inside_[op.result()] = {std::move(as_text), std::move(s.needs)};
       return s;
     }
-    s.item.kind = is_pure(op)                         ? ItemKind::statement
-                  : op.callee || op.is(Opcode::jump_) ? ItemKind::call
-                                                      : ItemKind::effect;
+    s.item.kind = is_pure(op) ? ItemKind::statement : op.callee || op.is(Opcode::jump_) ? ItemKind::call : ItemKind::effect;
     s.item.text = (op.results.empty() ? "" : names(op.results) + " = ") + as_text.text;
     s.item.types = types(op);
     s.item.loc = op.loc;

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "lantern/ir/text.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::ir {
 

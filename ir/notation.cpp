@@ -7,9 +7,9 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "lantern/ir/text.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/op.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::ir {
 

@@ -11,12 +11,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "lantern/ir/text.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/external.hpp"
 #include "lantern/ir/notation.hpp"
 #include "lantern/ir/team.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::ir {
 

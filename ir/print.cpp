@@ -8,11 +8,11 @@
 #include <limits>
 #include <unordered_set>
 
-#include "lantern/ir/text.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/external.hpp"
 #include "lantern/ir/notation.hpp"
 #include "lantern/ir/team.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::ir {
 

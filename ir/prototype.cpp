@@ -5,9 +5,9 @@
 #include <array>
 #include <map>
 
-#include "lantern/ir/text.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/graph.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::ir {
 

@@ -23,8 +23,7 @@ using Template = VectorTemplate;
 constexpr std::array helper_templates{
     Template{"load", "", "static inline $V lt_load_$N(const $E* p) { return *(const $V_memory*)p; }\n"},
     Template{"store", "", "static inline void lt_store_$N($E* p, $V x) { *($V_memory*)p = x; }\n"},
-    Template{"add", "load store",
-             "static inline void lt_add_$N($E* p, $V x) { lt_store_$N(p, lt_load_$N(p) + x); }\n"},
+    Template{"add", "load store", "static inline void lt_add_$N($E* p, $V x) { lt_store_$N(p, lt_load_$N(p) + x); }\n"},
     Template{"load_strided", "", R"c(static inline $V lt_load_strided_$N(const $E* p, int64_t stride) {
   $V x = {0};
   for (int i = 0; i < $L; ++i) x[i] = p[i * stride];
@@ -132,13 +131,9 @@ constexpr std::array helper_templates{
     if (i < n) p[at[i]] += e[i];
 }
 )c"},
-    Template{
-        "select", "",
-        "static inline $V lt_select_$N($I c, $V x, $V y) { return ($V)((c & ($I)x) | (~c & ($I)y)); }\n"},
-    Template{"imin", "select",
-             "static inline $V lt_imin_$N($V x, $V y) { return lt_select_$N(x < y, x, y); }\n"},
-    Template{"imax", "select",
-             "static inline $V lt_imax_$N($V x, $V y) { return lt_select_$N(x > y, x, y); }\n"},
+    Template{"select", "", "static inline $V lt_select_$N($I c, $V x, $V y) { return ($V)((c & ($I)x) | (~c & ($I)y)); }\n"},
+    Template{"imin", "select", "static inline $V lt_imin_$N($V x, $V y) { return lt_select_$N(x < y, x, y); }\n"},
+    Template{"imax", "select", "static inline $V lt_imax_$N($V x, $V y) { return lt_select_$N(x > y, x, y); }\n"},
     Template{"fma", "", R"c(static inline $V lt_fma_$N($V x, $V y, $V z) {
 #ifdef __clang__
   return __builtin_elementwise_fma(x, y, z);
@@ -158,11 +153,9 @@ constexpr std::array helper_templates{
     Template{"wrapping_mul", "unsigned",
              "static inline $V lt_wrapping_mul_$N($V x, $V y) { return ($V)((lt_unsigned_$N)x * "
              "(lt_unsigned_$N)y); }\n"},
-    Template{"wrapping_neg", "unsigned",
-             "static inline $V lt_wrapping_neg_$N($V x) { return ($V)(0 - (lt_unsigned_$N)x); }\n"},
+    Template{"wrapping_neg", "unsigned", "static inline $V lt_wrapping_neg_$N($V x) { return ($V)(0 - (lt_unsigned_$N)x); }\n"},
     // Of a number and a NaN the number; of equals the first.
-    Template{"min", "select",
-             "static inline $V lt_min_$N($V x, $V y) { return lt_select_$N((x <= y) | (y != y), x, y); }\n"},
+    Template{"min", "select", "static inline $V lt_min_$N($V x, $V y) { return lt_select_$N((x <= y) | (y != y), x, y); }\n"},
     Template{"copysign", "", R"c(static inline $V lt_copysign_$N($V x, $V y) {
   typedef int bits __attribute__((vector_size(sizeof($V))));
   const $V zero = {0};
@@ -170,8 +163,7 @@ constexpr std::array helper_templates{
   return ($V)((~sign & (bits)x) | (sign & (bits)y));
 }
 )c"},
-    Template{"max", "select",
-             "static inline $V lt_max_$N($V x, $V y) { return lt_select_$N((x >= y) | (y != y), x, y); }\n"},
+    Template{"max", "select", "static inline $V lt_max_$N($V x, $V y) { return lt_select_$N((x >= y) | (y != y), x, y); }\n"},
 };
 
 /// Functions of <math.h> whose argument is reduced to x = n ln(2) + r, so that e^x is 2^n e^r (Cody and
@@ -244,7 +236,7 @@ std::string numbers(int from, int to) {
 }
 
 std::string instantiated(std::string_view text, const std::string& v, const std::string& n, const std::string& e,
-                     const std::string& lanes, const std::string& index, const std::string& mask) {
+                         const std::string& lanes, const std::string& index, const std::string& mask) {
   std::string s;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '$') {
@@ -456,9 +448,8 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
       if (bits && lanes > 8)
         add(Group::functions, packed_by_halves(what, function, lanes));
       else
-        add(Group::functions,
-            instantiated(t->text, type, truths, bits ? packed_truths(lanes) : target_->element(kind),
-                     std::to_string(lanes), index, index));
+        add(Group::functions, instantiated(t->text, type, truths, bits ? packed_truths(lanes) : target_->element(kind),
+                                           std::to_string(lanes), index, index));
       return function;
     }
   const std::string full = "lt_" + what + "_" + name;

@@ -13,8 +13,8 @@
 #include "lantern/codegen/statement.hpp"
 #include "lantern/codegen/target.hpp"
 #include "lantern/codegen/unit.hpp"
-#include "lantern/ir/text.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::codegen {
 
@@ -166,12 +166,12 @@ class Printer {
     tapes_ = std::any_of(helpers.begin(), helpers.end(), on_tape);
     DeviceParts parts(target_);
     for (const std::string& helper : helpers) parts.add(helper);
-    std::string prelude =
-        !fails_ ? "" : ir::replaced(cuda_text::failure, "$FAILED", std::to_string(cuda_check_failed));
+    std::string prelude = !fails_ ? "" : ir::replaced(cuda_text::failure, "$FAILED", std::to_string(cuda_check_failed));
     const bool composes = parts.text().find("ws->message") != std::string::npos;
     if (fails_)
-      prelude = ir::replaced(prelude, "$FIELDS", std::string(recursive() ? cuda_text::stack_field : "") + (tapes_ ? tape_fields() : "") +
-                                                 (composes ? cuda_text::message_field : ""));
+      prelude = ir::replaced(prelude, "$FIELDS",
+                             std::string(recursive() ? cuda_text::stack_field : "") + (tapes_ ? tape_fields() : "") +
+                                 (composes ? cuda_text::message_field : ""));
     if (tapes_) prelude += ir::replaced(cuda_text::tape, "$OVERFLOW", std::to_string(cuda_tape_overflow));
     prelude += parts.text();
 
@@ -293,9 +293,7 @@ class Printer {
     if (recursive()) text += cuda_text::more_stack;
     text += tapes_ ? tape_launches(list) : launch(list);
     if (recursive()) text += cuda_text::stack_before;
-    text +=
-        (fails_ ? "  if (code == 0) {\n" + ir::replaced("\n" + out, "\n  ", "\n    ").substr(1) + "  }\n" : out) +
-        free;
+    text += (fails_ ? "  if (code == 0) {\n" + ir::replaced("\n" + out, "\n  ", "\n    ").substr(1) + "  }\n" : out) + free;
     return text + (fails_ ? "  return status == cudaSuccess ? code : (int)status;\n}\n"
                           : "  return (int)status;\n}\n");
   }
@@ -320,9 +318,9 @@ class Printer {
     text = ir::replaced(text, "$TAPES", std::to_string(module_.tapes()));
     text = ir::replaced(text, "$OVERFLOW", std::to_string(cuda_tape_overflow));
     text = ir::replaced(text, "$N", n_);
-    return ir::replaced(text, "$LAUNCH",
-                    wrapped("      " + name() + "_kernel<<<(unsigned)blocks, 128>>>(" + list +
-                            "(char*)tape, values, error, " + n_ + ");"));
+    return ir::replaced(
+        text, "$LAUNCH",
+        wrapped("      " + name() + "_kernel<<<(unsigned)blocks, 128>>>(" + list + "(char*)tape, values, error, " + n_ + ");"));
   }
 
   const ir::Module& module_;

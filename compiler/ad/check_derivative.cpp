@@ -64,7 +64,7 @@ struct Place {
 class DerivativeCheck {
  public:
   DerivativeCheck(const Program& program, const Datums& arguments, const std::vector<std::string>& names,
-        const DerivativeCheckOptions& options, const Location& loc)
+                  const DerivativeCheckOptions& options, const Location& loc)
       : program_(program), arguments_(arguments), names_(names), options_(options), loc_(loc) {
     bool single = false;
     for (std::size_t i = 0; i < arguments.size(); ++i) {

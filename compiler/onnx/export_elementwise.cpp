@@ -36,8 +36,7 @@ constexpr Row elementwise_rows[] = {
     {Opcode::ceil_, "Ceil(x)"},
     {Opcode::trunc_, "Mul(Sign(x),Floor(Abs(x)))"},
     // Round of ONNX takes halves to even numbers.
-    {Opcode::round_,
-     "Mul(Sign(x),Where(GreaterOrEqual(Sub(Abs(x),Floor(Abs(x))),0.5),Add(Floor(Abs(x)),1),Floor(Abs(x))))"},
+    {Opcode::round_, "Mul(Sign(x),Where(GreaterOrEqual(Sub(Abs(x),Floor(Abs(x))),0.5),Add(Floor(Abs(x)),1),Floor(Abs(x))))"},
     {Opcode::sqrt_, "Sqrt(x)"},
     {Opcode::exp_, "Exp(x)"},
     {Opcode::log_, "Log(x)"},
@@ -47,8 +46,7 @@ constexpr Row elementwise_rows[] = {
     {Opcode::cbrt_, "Mul(Sign(x),Pow(Abs(x),0.3333333333333333))"},
     // Kahan: the rounding of 1 + x, and of exp(x), cancels.
     {Opcode::log1p_, "Where(Equal(Add(x,1),1),x,Div(Mul(Log(Add(x,1)),x),Sub(Add(x,1),1)))"},
-    {Opcode::expm1_,
-     "Where(Less(Abs(x),0.5),Where(Equal(Exp(x),1),x,Div(Mul(Sub(Exp(x),1),x),Log(Exp(x)))),Sub(Exp(x),1))"},
+    {Opcode::expm1_, "Where(Less(Abs(x),0.5),Where(Equal(Exp(x),1),x,Div(Mul(Sub(Exp(x),1),x),Log(Exp(x)))),Sub(Exp(x),1))"},
     {Opcode::pow_, "Pow(x,y)"},
     {Opcode::sin_, "Sin(x)"},
     {Opcode::cos_, "Cos(x)"},

@@ -110,8 +110,7 @@ void take_raw(const std::string& raw, Value& v) {
 }
 
 /// The folder of the model, and what a tensor says of a file in it.
-std::string ModelReader::external(const ::onnx::TensorProto& t, std::size_t bytes,
-                             const std::string& where) const {
+std::string ModelReader::external(const ::onnx::TensorProto& t, std::size_t bytes, const std::string& where) const {
   std::string location;
   std::uint64_t offset = 0, length = bytes;
   for (const auto& entry : t.external_data()) {

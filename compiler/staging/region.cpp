@@ -117,8 +117,7 @@ void StorageBase::end() noexcept {
 Region::Region(Staging& s, const char* what, const Location& loc)
     : staging_(s), what_(what), loc_(loc), number_(fresh_number()) {
   if (s.regions().size() == most_regions)
-    raise_at(loc, std::string("staging does not end: branches, loops and functions are nested ") +
-                      std::to_string(most_regions) +
+    raise_at(loc, std::string("staging does not end: branches, loops and functions are nested ") + std::to_string(most_regions) +
                       " deep. A function that calls itself under a staged condition is staged anew for each call; "
                       "make it a FUN, or a function that calls itself by name, and whose plain arguments do not "
                       "change from call to call");

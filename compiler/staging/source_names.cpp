@@ -215,9 +215,7 @@ class Naming {
     std::size_t end = equals;
     while (end > open && line[end - 1] == ' ') --end;
     std::size_t begin = end;
-    while (begin > open &&
-           ir::is_word(line[begin - 1]))
-      --begin;
+    while (begin > open && ir::is_word(line[begin - 1])) --begin;
     return std::string(line.substr(begin, end - begin));
   }
 

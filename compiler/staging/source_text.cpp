@@ -217,8 +217,7 @@ void SourceText::find_assignment(std::size_t start) {
   for (; end < all.size() && std::string_view(";,)}").find(all[end]) == std::string_view::npos; ++end)
     if (all[end] == '(' || all[end] == '[' || all[end] == '{') end = closed(end) - 1;
   a.range = {start, std::min(end + 1, all.size())};
-  if (const std::string_view right = trimmed(all.substr(equals + 1, end - equals - 1)); is_identifier(right))
-    a.value = right;
+  if (const std::string_view right = trimmed(all.substr(equals + 1, end - equals - 1)); is_identifier(right)) a.value = right;
   assignments_.push_back(std::move(a));
   if (end < all.size() && all[end] == ',') find_assignment(end + 1);  // double x = 1, y = 2;
 }

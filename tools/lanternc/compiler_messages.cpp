@@ -12,9 +12,8 @@
 #include <string_view>
 #include <utility>
 
-#include "remedies.hpp"
-
 #include "lantern/ir/text.hpp"
+#include "remedies.hpp"
 
 namespace lantern::tool {
 
@@ -35,7 +34,7 @@ struct CompilerMessage {
   std::string first_line;            ///< as it came
   std::vector<std::string> below;    ///< the lines after it, as they came
   std::vector<std::string> include;  ///< "In file included from", as it came
-  std::vector<MessagePlace> chain;          ///< what led to it, innermost first
+  std::vector<MessagePlace> chain;   ///< what led to it, innermost first
   bool headed = false;               ///< "In function" stood before it
 };
 
@@ -593,8 +592,7 @@ std::string messages_for_users(const std::string& output, const MessageOptions& 
   const auto follows = [](const MessageGroup& g) {
     return g.main.text == no_range || g.main.text.find("and lanternc does not rewrite control flow here") != std::string::npos;
   };
-  const bool first_errors =
-      std::ranges::any_of(groups, [&](const MessageGroup& g) { return is_error(g.main) && !follows(g); });
+  const bool first_errors = std::ranges::any_of(groups, [&](const MessageGroup& g) { return is_error(g.main) && !follows(g); });
   for (const MessageGroup& group : groups)
     if (!first_errors || !follows(group)) writer.write(group);
   const bool error = std::ranges::any_of(groups, [](const MessageGroup& g) { return is_error(g.main); });

@@ -2,7 +2,6 @@
 #include "dependencies.hpp"
 
 #include "lantern/codegen/toolchain/process.hpp"
-
 #include "lantern/ir/text.hpp"
 
 namespace lantern::tool {

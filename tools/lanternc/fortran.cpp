@@ -122,12 +122,14 @@ class Procedure {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const ir::Type& t = f_.body->params[i]->type;
       all.push_back("x" + std::to_string(i));
-      declarations += "      " + (t.is_tensor() ? fortran_tensor(t) : fortran_number(t.kind())) + ", value :: " + all.back() + "\n";
+      declarations +=
+          "      " + (t.is_tensor() ? fortran_tensor(t) : fortran_number(t.kind())) + ", value :: " + all.back() + "\n";
     }
     for (std::size_t i = 0; i < results_.size(); ++i) {
       const ir::Type& t = f_.result_types[i];
       all.push_back("r" + std::to_string(i));
-      declarations += "      " + (t.is_tensor() ? fortran_tensor(t) + ", intent(inout)" : fortran_number(t.kind()) + ", intent(out)") +
+      declarations += "      " +
+                      (t.is_tensor() ? fortran_tensor(t) + ", intent(inout)" : fortran_number(t.kind()) + ", intent(out)") +
                       " :: " + all.back() + "\n";
     }
     all.push_back("message");
@@ -197,8 +199,10 @@ class Procedure {
       return;
     }
     const int rank = t.rank();
-    declared += "    " + fortran_number(t.element()) + (rank == 0 ? "" : ", allocatable") + out + " :: " + r + colons(rank) + "\n";
-    own += "    " + fortran_tensor(t) + " :: " + c + "\n    " + fortran_number(t.element()) + ", pointer :: " + p + colons(rank) + "\n";
+    declared +=
+        "    " + fortran_number(t.element()) + (rank == 0 ? "" : ", allocatable") + out + " :: " + r + colons(rank) + "\n";
+    own += "    " + fortran_tensor(t) + " :: " + c + "\n    " + fortran_number(t.element()) + ", pointer :: " + p + colons(rank) +
+           "\n";
     if (rank > 0) {  // a function that fails gives an array of no elements
       before += "    allocate(" + r + "(" + series(rank, false, [](int) { return std::string("0"); }) + "))\n";
     }

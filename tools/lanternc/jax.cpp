@@ -119,8 +119,8 @@ std::string call_of_batch(const ir::Function& f, const std::string& symbol) {
   for (std::size_t i = 0; i < f.result_types.size(); ++i) {
     const ir::Type& t = f.result_types[i];
     const std::string n = std::to_string(i);
-    targets += "    " + jax_tensor(t, false, 1) + " t" + n + " = {reinterpret_cast<" + jax_element(kind_of(t)) +
-               "*>(r" + n + "->typed_data()), " + dimensions("q" + n, rank_of(t), "n") + "};\n";
+    targets += "    " + jax_tensor(t, false, 1) + " t" + n + " = {reinterpret_cast<" + jax_element(kind_of(t)) + "*>(r" + n +
+               "->typed_data()), " + dimensions("q" + n, rank_of(t), "n") + "};\n";
     call += "&t" + n + ", ";
   }
   return "  if (" + condition + ") {\n" + numbers + targets + "    if (" + symbol + "(" + call +
@@ -136,8 +136,8 @@ std::string handler(const ir::Function& f, const std::string& symbol, const std:
     parameters += (parameters.empty() ? "" : ", ") + buffer(t) + " a" + n;
     binding += ".Arg<" + buffer(t) + ">()";
     operands += "  const Operand o" + n + "(a" + n + ", " + std::to_string(rank_of(t)) + ");\n";
-    call += t.is_tensor() ? jax_tensor(t, true) + "{reinterpret_cast<const " + jax_element(t.element()) + "*>(" +
-                                data + "), " + dimensions("o" + n, t.rank()) + "}, "
+    call += t.is_tensor() ? jax_tensor(t, true) + "{reinterpret_cast<const " + jax_element(t.element()) + "*>(" + data + "), " +
+                                dimensions("o" + n, t.rank()) + "}, "
                           : "*" + data + ", ";
   }
   for (std::size_t i = 0; i < f.result_types.size(); ++i) {
@@ -150,8 +150,8 @@ std::string handler(const ir::Function& f, const std::string& symbol, const std:
       call += data + ", ";
       continue;
     }
-    targets += "    " + jax_tensor(t, false) + " t" + n + " = {reinterpret_cast<" + jax_element(t.element()) +
-               "*>(" + data + "), " + dimensions("q" + n, t.rank()) + "};\n";
+    targets += "    " + jax_tensor(t, false) + " t" + n + " = {reinterpret_cast<" + jax_element(t.element()) + "*>(" + data +
+               "), " + dimensions("q" + n, t.rank()) + "};\n";
     call += "&t" + n + ", ";
   }
   return "static ffi::Error call_" + symbol + "(" + parameters + ") {\n  const char* message = nullptr;\n" +
@@ -170,16 +170,15 @@ std::string shape_finder(const ir::Function& f, const std::string& symbol) {
     const std::string x = "a" + std::to_string(i);
     if (!t.is_tensor()) {
       if (t.is_integer())
-        before +=
-            std::string("  const auto ") + x + " = static_cast<" + jax_element(t.kind()) + ">(*integers++);\n";
+        before += std::string("  const auto ") + x + " = static_cast<" + jax_element(t.kind()) + ">(*integers++);\n";
       call += t.is_integer() ? x + ", " : std::string("1, ");
       continue;
     }
     const std::string rank = std::to_string(t.rank());
     before += "  " + jax_tensor(t, true) + " t" + x + " = {nullptr, {1}};\n  std::size_t n" + x +
               " = 1;\n  for (int r = 0; r < " + rank + "; ++r) n" + x + " *= static_cast<std::size_t>(t" + x +
-              ".dim[r] = *sizes++);\n  const std::vector<" + jax_element(t.element()) + "> " + x + "(n" + x +
-              ", 1);\n  t" + x + ".data = " + x + ".data();\n";
+              ".dim[r] = *sizes++);\n  const std::vector<" + jax_element(t.element()) + "> " + x + "(n" + x + ", 1);\n  t" + x +
+              ".data = " + x + ".data();\n";
     call += "t" + x + ", ";
   }
   for (std::size_t i = 0; i < f.result_types.size(); ++i) {

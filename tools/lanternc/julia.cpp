@@ -132,8 +132,7 @@ class JuliaWrapper {
     if (in_place)
       for (const std::size_t i : tensors_) {
         list += (list.empty() ? "" : ", ") + out(i);
-        arguments +=
-            "- `" + out(i) + "`: memory for an " + julia_description(f_.result_types[i]) + ", or `nothing`\n";
+        arguments += "- `" + out(i) + "`: memory for an " + julia_description(f_.result_types[i]) + ", or `nothing`\n";
       }
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       list += (list.empty() ? "" : ", ") + parameters_[i];
@@ -162,8 +161,7 @@ class JuliaWrapper {
       const std::string memory = "lt_x" + std::to_string(i + 1);
       types += (t.is_tensor() ? julia_tensor(t) : julia_number(t.kind())) + ", ";
       if (t.is_tensor()) {
-        line(before,
-             memory + " = _Lantern.operand(" + julia_number(t.element()) + ", " + parameters_[i] + ")");
+        line(before, memory + " = _Lantern.operand(" + julia_number(t.element()) + ", " + parameters_[i] + ")");
         kept += memory + " ";
       }
       passed += (t.is_tensor() ? "_Lantern.tensor(" + memory + ")" : parameters_[i]) + ", ";
@@ -175,8 +173,7 @@ class JuliaWrapper {
       if (t.is_tensor()) {
         const std::string rank = "Base.Val(" + std::to_string(t.rank()) + ")",
                           o = out(tensors_[out_number++]);
-        line(before,
-             "lt_t" + n + " = _Lantern.target(" + julia_number(t.element()) + ", " + rank + ", " + o + ")");
+        line(before, "lt_t" + n + " = _Lantern.target(" + julia_number(t.element()) + ", " + rank + ", " + o + ")");
         line(before, result + " = Base.Ref(lt_t" + n + ")");
         kept += o + " ";
         results += (i ? ", " : "") + std::string("_Lantern.result(\"") + name_ + "\", " + rank + ", " + o +

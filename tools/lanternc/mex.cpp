@@ -55,7 +55,8 @@ std::string usage(const ir::Function& f, const std::string& name, const std::str
   const std::vector<std::string> parameters = parameter_names(f);
   std::string results, arguments = "'" + name + "'";
   for (const ir::Type& t : f.result_types) results += (results.empty() ? "" : ", ") + mex_description(t);
-  for (std::size_t i = 0; i < parameters.size(); ++i) arguments += ", " + mex_description(f.body->params[i]->type) + " " + parameters[i];
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    arguments += ", " + mex_description(f.body->params[i]->type) + " " + parameters[i];
   return "[" + results + "] = " + module + "(" + arguments + ")";
 }
 

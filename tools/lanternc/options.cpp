@@ -96,8 +96,8 @@ void group_options(CLI::App& app) {
       {"What is made", {"-o", "--emit", "--function", "--prefix", "--strided", "--depfile", "--with-jit", "--with-main"}},
       {"For which machine", {"--target", "--arch", "--mapping", "--products", "--cpu", "--threads", "--lanes", "--distributed"}},
       {"How numbers are computed", {"-O", "--strict-math", "--no-reassociate", "--check"}},
-      {"Understanding a program", {"--explain", "-g", "--all-messages", "--time-passes", "--dump-after", "--disable-pass",
-                                   "--verify", "--explain-cache"}},
+      {"Understanding a program",
+       {"--explain", "-g", "--all-messages", "--time-passes", "--dump-after", "--disable-pass", "--verify", "--explain-cache"}},
       {"For the C++ compiler", {"-I", "-D", "-U", "-L", "-l", "--std", "--no-rewrite", "--no-cache"}},
   };
   for (const OptionGroup& group : groups)

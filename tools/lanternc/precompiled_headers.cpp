@@ -136,9 +136,8 @@ Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unu
   hash.add(compiler.identity);
   frontend::add_header_flags(flags, hash);
   const std::string name = hash.text();
-  const HeaderPlace place{*directory / (name + ".hpp"),
-                    *directory / (name + (compiler.is_clang ? ".pch" : ".hpp.gch")),
-                    *directory / (name + ".files")};
+  const HeaderPlace place{*directory / (name + ".hpp"), *directory / (name + (compiler.is_clang ? ".pch" : ".hpp.gch")),
+                          *directory / (name + ".files")};
 
   // Two compilations of one run may want the same.
   std::error_code failed;
@@ -157,8 +156,7 @@ Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unu
       if (!fs::exists(place.header, failed)) codegen::write_file(place.header, std::string(header_text));
     }
     if (!make(compiler, flags, place)) return {};
-    codegen::remove_least_used(*directory, compiler.is_clang ? ".pch" : ".gch",
-                                codegen::cache_limit(header_megabytes));
+    codegen::remove_least_used(*directory, compiler.is_clang ? ".pch" : ".gch", codegen::cache_limit(header_megabytes));
   }
   fs::last_write_time(place.made, fs::file_time_type::clock::now(), failed);
   if (compiler.is_clang) return {"-include-pch", place.made.string()};

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "lantern/nn.hpp"
 #include "lantern/ir/text.hpp"
+#include "lantern/nn.hpp"
 #include "lantern/onnx.hpp"
 #include "tool.hpp"
 

@@ -59,8 +59,7 @@ class Functional : public EagerReverse {
       }
       const Datums shares = b.shares(own);
       for (std::size_t i = shares.size(); i-- > 0;)
-        if (!shares[i].empty())
-          store = plus(std::move(store), number_of<Named>(b.operands()[i])->name, shares[i], b.backward());
+        if (!shares[i].empty()) store = plus(std::move(store), number_of<Named>(b.operands()[i])->name, shares[i], b.backward());
       return store;
     });
   }

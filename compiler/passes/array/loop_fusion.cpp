@@ -194,8 +194,8 @@ class Fusion {
     for (auto it = std::ranges::find(ops, a_) + 1; *it != b_; ++it) {
       bool disturbs = false;
       const auto look = [&](const Op* op) {
-        disturbs |= (op->is(Opcode::check_) ? fails : keeps_order(*op)) ||
-                    ir::info(op->code).effect == ir::Effect::tape || ++looked > most_looked_at;
+        disturbs |= (op->is(Opcode::check_) ? fails : keeps_order(*op)) || ir::info(op->code).effect == ir::Effect::tape ||
+                    ++looked > most_looked_at;
         const bool updates = op->is(Opcode::set_) || op->is(Opcode::add_at_) || op->is(Opcode::loop_);
         for (const Value* v : op->operands) disturbs |= made.contains(v) || (updates && reads(v));
       };

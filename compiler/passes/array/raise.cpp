@@ -20,7 +20,7 @@ namespace {
 
 using UseCounts = std::unordered_map<const Value*, int>;
 
-constexpr std::int64_t most_raised = 1 << 20;      ///< of one loop
+constexpr std::int64_t most_raised = 1 << 20;     ///< of one loop
 constexpr std::int64_t largest_step = 1ll << 40;  ///< in memory, from iteration to iteration
 constexpr std::size_t largest_nest = 400;         ///< operations; it is twice
 
@@ -420,8 +420,7 @@ class Raising {
     for (std::size_t i = 0; i < types.size(); ++i) branch->results[i]->name = loop_->results[i]->name;
     std::erase(loop_->parent->ops, loop_);
     for (std::size_t i = 0; i < types.size(); ++i) instead[loop_->results[i]] = branch->results[i];
-    for (const RaisedProduct& p : products_)
-      remark("raise", p.write->loc, "is a matrix product where there is enough to do");
+    for (const RaisedProduct& p : products_) remark("raise", p.write->loc, "is a matrix product where there is enough to do");
   }
 
  private:

@@ -34,9 +34,7 @@ struct Component {
   bool operator==(const Component&) const = default;
 };
 struct ComponentHash {
-  std::size_t operator()(const Component& p) const {
-    return std::hash<const void*>()(p.owner) ^ (p.index * 0x9e3779b97f4a7c15u);
-  }
+  std::size_t operator()(const Component& p) const { return std::hash<const void*>()(p.owner) ^ (p.index * 0x9e3779b97f4a7c15u); }
 };
 constexpr std::size_t itself = static_cast<std::size_t>(-1);
 

@@ -63,8 +63,7 @@ struct Shown {
   std::vector<ir::Size> a, b;
 };
 
-void emit_check(ir::Module& module, const Op& op, const EqualSizes& sizes, const Shown& shown,
-                const CheckPlace& place) {
+void emit_check(ir::Module& module, const Op& op, const EqualSizes& sizes, const Shown& shown, const CheckPlace& place) {
   const auto again = [](ir::Builder& b, Value* v) {
     const Op* c = constant(v);
     return c ? b.integer(c->integer) : v;

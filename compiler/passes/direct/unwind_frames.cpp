@@ -9,11 +9,11 @@
 #include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/analysis/reaching_definition.hpp"
 #include "lantern/compiler/passes/direct/unwinder.hpp"
-#include "lantern/ir/text.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/clone.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/shape.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::passes {
 
@@ -74,8 +74,7 @@ int price(const Op& op) {
   if (!row.elementwise) return never;
   // Functions of the mathematical library cost more than memory.
   for (std::size_t i = 0; i < row.expression.size(); ++i)
-    if (row.expression[i] == '(' && i > 0 &&
-        ir::is_letter(row.expression[i - 1]) && !op.is(Opcode::min_) &&
+    if (row.expression[i] == '(' && i > 0 && ir::is_letter(row.expression[i - 1]) && !op.is(Opcode::min_) &&
         !op.is(Opcode::max_) && !op.is(Opcode::fma_) && !op.is(Opcode::abs_))
       return never;
   return integer ? 1 : float_operation;

@@ -66,8 +66,7 @@ class Iterations {
 /// What operations do beside computing, here and in functions that are called.
 class IterationEffects {
  public:
-  explicit IterationEffects(const ir::Module& module)
-      : tapes_(tape_uses(module)), recursive_(ir::recursive_functions(module)) {}
+  explicit IterationEffects(const ir::Module& module) : tapes_(tape_uses(module)), recursive_(ir::recursive_functions(module)) {}
 
   /// Empty, or what an iteration does that is to be done in order, or by one thread.
   std::string of(Block* body) const {

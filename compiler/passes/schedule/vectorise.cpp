@@ -504,8 +504,7 @@ class LaneChoice {
 
 class Vectoriser : public Rewriter {
  public:
-  Vectoriser(ir::Function& f, const LaneChoice& choice, LaneTapes& tapes)
-      : Rewriter(f), choice_(choice), tapes_(tapes) {}
+  Vectoriser(ir::Function& f, const LaneChoice& choice, LaneTapes& tapes) : Rewriter(f), choice_(choice), tapes_(tapes) {}
 
  protected:
   Action enter(Op* op) override {
