@@ -158,6 +158,20 @@ TEST_CASE("a result is used where all that it depends on is the same, and what c
       last_used = entry.path();
   fs::resize_file(last_used, 5000);
   CHECK(place.run(flagged).headers == 1);
+  // Warnings, levels and directories that hold none of the headers' names need no headers of their own.
+  const fs::path folder = place.path() / "folder";
+  fs::create_directory(folder);
+  write_file(folder / "strings", "");
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"-I", folder}, {"-O3"}, {"--", "-Wall"}}) {
+    flagged = command;
+    flagged.push_back("--no-cache");
+    flagged.insert(flagged.end(), more.begin(), more.end());
+    CHECK(place.run(flagged).headers == 0);
+  }
+  write_file(folder / "string", "#include_next <string>\n");
+  flagged = command;
+  flagged.insert(flagged.end(), {"--no-cache", "-I", folder});
+  for (const int headers : {0, 1}) CHECK(place.run(flagged).headers == headers);
 
   // As long as before, and with the same time: only the content tells.
   const auto time = fs::last_write_time(header);

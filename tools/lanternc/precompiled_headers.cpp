@@ -26,7 +26,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Some twenty: each level of optimisation, with -g or without, is another.
+/// Some twenty: without optimisation or with it, with -g or without, is another.
 constexpr std::uintmax_t header_megabytes = 2048;
 constexpr std::string_view header_text =
     "#include \"lantern/compiler/frontend/native.hpp\"\n#include \"lantern/lantern.hpp\"\n";
@@ -127,9 +127,19 @@ bool begins_with_includes(const fs::path& source, const fs::path& include) {
   return false;
 }
 
-Words precompiled_headers(const Compiler& compiler, const Words& flags, bool unusual, const fs::path& source,
+Words flags_of_headers(const Compiler& compiler, const Words& flags) {
+  Words all = frontend::without_other_directories(flags);
+  if (compiler.is_clang) return all;
+  std::erase_if(all, [](const std::string& f) { return f.starts_with("-W") && f.find(',') == std::string::npos; });
+  for (std::string& f : all)
+    if (f == "-O" || f == "-O1" || f == "-O3" || f == "-Og") f = "-O2";
+  return all;
+}
+
+Words precompiled_headers(const Compiler& compiler, const Words& given, bool unusual, const fs::path& source,
                           const fs::path& include) {
-  if (!frontend::all_begin_with(flags, frontend::header_flags) || !begins_with_includes(source, include)) return {};
+  if (!frontend::all_begin_with(given, frontend::header_flags) || !begins_with_includes(source, include)) return {};
+  const Words flags = flags_of_headers(compiler, given);
   const std::optional<fs::path> directory = codegen::private_cache_directory("headers");
   if (!directory) return {};
   codegen::ContentHash hash;

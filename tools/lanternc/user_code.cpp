@@ -218,7 +218,8 @@ UserCode::Object UserCode::compiling(const Source& source, const std::string& co
     c.report.push_back("-ftemplate-backtrace-limit=0");
     if (!compiler_.is_clang) c.report.push_back("-fdiagnostics-column-unit=byte");
   }
-  c.unusual = !options_.compile_flags.empty() || !options_.rewrite;
+  const Words own = flags_of_headers(compiler_, options_.compile_flags);
+  c.unusual = std::ranges::any_of(own, [](const std::string& f) { return f != "-O2"; }) || !options_.rewrite;
   Object object{source.path, c.object, {}};
   object.result = std::async(std::launch::async, run_in_turn, compiler_, std::move(c));
   return object;

@@ -34,6 +34,27 @@ bool is_relative(std::string_view flag) {
   return false;
 }
 
+/// Headers of C and C++, and folders of Lantern's and the standard library's.
+constexpr std::string_view included =
+    " algorithm any array assert.h atomic barrier bit bits bitset cassert ccomplex cctype cerrno cfenv cfloat charconv chrono "
+    "cinttypes ciso646 climits clocale cmath codecvt compare complex complex.h concepts condition_variable coroutine csetjmp "
+    "csignal cstdalign cstdarg cstdbool cstddef cstdint cstdio cstdlib cstring ctgmath ctime ctype.h cuchar cwchar cwctype "
+    "debug deque errno.h exception execution ext features.h fenv.h filesystem float.h fmt format forward_list fstream functional "
+    "future gnu initializer_list inttypes.h iomanip ios iosfwd iostream istream iterator lantern latch limits limits.h list locale "
+    "locale.h map math.h memory memory_resource mutex new numbers numeric optional ostream pstl queue random ranges ratio regex "
+    "scoped_allocator semaphore set setjmp.h shared_mutex signal.h source_location span sstream stack stdalign.h stdarg.h "
+    "stdbool.h stddef.h stdexcept stdint.h stdio.h stdlib.h stop_token streambuf string string.h string_view strstream "
+    "syncstream sys system_error tgmath.h thread time.h tuple type_traits typeindex typeinfo uchar.h unistd.h unordered_map "
+    "unordered_set utility valarray variant vector version wchar.h wctype.h ";
+
+/// Whether a directory has a header, or a folder of headers, of such a name.
+bool has_included(const fs::path& directory) {
+  std::error_code failed;
+  for (fs::directory_iterator at(directory, failed), end; !failed && at != end; at.increment(failed))
+    if (included.find(" " + at->path().filename().string() + " ") != std::string_view::npos) return true;
+  return false;
+}
+
 /// The sizes and times of Lantern's headers; false where they are not found in the arguments' directories.
 bool add_headers(const std::vector<std::string>& arguments, codegen::ContentHash& hash) {
   for (const std::string& a : arguments) {
@@ -66,6 +87,24 @@ bool all_begin_with(const std::vector<std::string>& flags, std::span<const std::
   return true;
 }
 
+std::vector<std::string> without_other_directories(const std::vector<std::string>& flags) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    std::string directory;
+    std::size_t words = 1;
+    for (const std::string_view option : {"-isystem", "-I"}) {
+      if (!flags[i].starts_with(option)) continue;
+      words = flags[i] == option && i + 1 < flags.size() ? 2 : 1;
+      directory = words == 2 ? flags[i + 1] : flags[i].substr(option.size());
+      break;
+    }
+    if (directory.empty() || has_included(directory))
+      all.insert(all.end(), flags.begin() + static_cast<std::ptrdiff_t>(i), flags.begin() + static_cast<std::ptrdiff_t>(i + words));
+    i += words - 1;
+  }
+  return all;
+}
+
 void add_header_flags(const std::vector<std::string>& flags, codegen::ContentHash& hash) {
   bool anywhere = true;
   for (const std::string& f : flags) {
@@ -76,8 +115,9 @@ void add_header_flags(const std::vector<std::string>& flags, codegen::ContentHas
   if (!anywhere) hash.add(fs::current_path(failed).string());
 }
 
-std::optional<std::string> precompiled_headers(Purpose purpose, const std::vector<std::string>& arguments) {
-  if (!all_begin_with(arguments, header_flags)) return std::nullopt;
+std::optional<std::string> precompiled_headers(Purpose purpose, const std::vector<std::string>& given) {
+  if (!all_begin_with(given, header_flags)) return std::nullopt;
+  const std::vector<std::string> arguments = without_other_directories(given);
   codegen::ContentHash hash;
   hash.add(codegen::clang_version()).add(purpose == Purpose::reading ? "reading" : "compiling, ABI 16");
   add_header_flags(arguments, hash);

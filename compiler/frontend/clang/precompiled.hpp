@@ -24,6 +24,10 @@ inline constexpr std::array<std::string_view, 10> header_flags{"-I", "-isystem",
 /// Adds such flags, and the directory where the compiler runs if one of them depends on it.
 void add_header_flags(const std::vector<std::string>& flags, codegen::ContentHash& hash);
 
+/// The flags without the directories that hold no header of a name that Lantern's or the standard library's include: what these
+/// mean does not depend on them.
+std::vector<std::string> without_other_directories(const std::vector<std::string>& flags);
+
 /// Where the precompiled header for these arguments is kept; it is made where it is missing or older than the
 /// headers. Nothing where there is no place to keep it, or where the arguments may change what headers mean.
 /// Kept as described in codegen/toolchain/disk_cache.hpp: those that were used last, as many megabytes as
