@@ -228,10 +228,10 @@ void StatementPrinter::share(const Kernel& kernel, Launch& launch) {
 namespace {
 
 /// Whether a number in an iteration can be computed before the others: from its index, from what is captured and from
-/// tensors that the kernel does not write, by operations that do not fail.
+/// tensors that the kernel does not write, by operations that run in each iteration and do not fail.
 bool is_known_at_once(const Value* v, const Op& loop, const Value* index, const auto& is_inside) {
   if (v == index || ir::visible_from(v, loop.parent)) return true;
-  if (!v->def || !v->type.is_scalar()) return false;
+  if (!v->def || v->def->parent != loop.blocks[1] || !v->type.is_scalar()) return false;
   switch (v->def->code) {
     case Opcode::constant_: return true;
     case Opcode::get_: {

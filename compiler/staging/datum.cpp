@@ -13,7 +13,25 @@
 #include "lantern/ir/graph.hpp"
 #include "lantern/runtime/tensor.hpp"
 
+template class std::vector<lantern::core::Datum>;
+template class std::vector<lantern::ir::Type>;
+
 namespace lantern::core {
+
+Datum& Datum::operator=(Datum&& o) noexcept {
+  if (this == &o) return *this;
+  Boxed* const before = state_ == State::boxed ? bits_.box : nullptr;
+  type_ = std::move(o.type_);
+  state_ = std::exchange(o.state_, State::empty);
+  graph_ = o.graph_;
+  bits_ = o.bits_;
+  if (before && before->release()) delete before;  // last: o may lie in it
+  return *this;
+}
+void Datum::retain_box() const noexcept { bits_.box->retain(); }
+void Datum::release_box() noexcept {
+  if (bits_.box->release()) delete bits_.box;
+}
 
 Datum Datum::node(ir::Value* v) {
   Datum d(v->type, State::node);

@@ -73,16 +73,7 @@ class Datum {
         graph_(o.graph_),
         bits_(o.bits_) {}
   Datum& operator=(const Datum& o) noexcept { return *this = Datum(o); }
-  Datum& operator=(Datum&& o) noexcept {
-    if (this == &o) return *this;
-    Boxed* const before = state_ == State::boxed ? bits_.box : nullptr;
-    type_ = std::move(o.type_);
-    state_ = std::exchange(o.state_, State::empty);
-    graph_ = o.graph_;
-    bits_ = o.bits_;
-    if (before && before->release()) delete before;  // last: o may lie in it
-    return *this;
-  }
+  Datum& operator=(Datum&& o) noexcept;
   ~Datum() { release(); }
 
   static Datum number(double v, const ir::Type& type) {
@@ -129,11 +120,14 @@ class Datum {
  private:
   Datum(const ir::Type& type, State state) noexcept : type_(type), state_(state) {}
   void retain() const {
-    if (state_ == State::boxed) bits_.box->retain();
+    if (state_ == State::boxed) retain_box();
   }
   void release() {
-    if (state_ == State::boxed && bits_.box->release()) delete bits_.box;
+    if (state_ == State::boxed) release_box();
   }
+  // Compiled once: what is inlined here is in each function of a program that holds a Rep.
+  void retain_box() const noexcept;
+  void release_box() noexcept;
 
   // Three words: the state and the graph lie in what the type leaves of its own.
   [[no_unique_address]] ir::Type type_;
@@ -147,6 +141,13 @@ class Datum {
   } bits_;
 };
 static_assert(sizeof(Datum) == 24);
+
+}  // namespace lantern::core
+
+extern template class std::vector<lantern::core::Datum>;
+extern template class std::vector<lantern::ir::Type>;
+
+namespace lantern::core {
 
 /// Which evaluation this thread is in the middle of; 0 when it is in none. No two have the same number.
 std::uint64_t current_evaluation();

@@ -1,7 +1,7 @@
 # lantern_layer(NAME [ON layers...] FOLDERS folders... [HEADERS folders...] [CLANG sources... WITH options...] [SEPARATE]): a
 # layer of the compiler, the object library layer_NAME of what lies in its folders; of HEADERS it has the headers alone. Sources
 # that include LLVM's or Clang's headers are named by CLANG, with the options that these need, and make up layer_NAME_clang.
-# A layer that users' programs link is SEPARATE: a program gets the object files that it needs.
+# A layer that computes when programs run, eagerly too, is SEPARATE: each source by itself, for speed. g++ inlines less in large files.
 #
 # Its files see the headers of the layer and of those that it stands ON, directly or through others: each layer has an
 # include directory of its own, build/layers/NAME, with links to its headers. An #include of any other finds no file.
@@ -31,16 +31,18 @@ function(lantern_layer name)
   target_include_directories(layer_${name} PUBLIC ${include})
   list(TRANSFORM layer_ON PREPEND layer_)
   target_link_libraries(layer_${name} PUBLIC ${layer_ON} PRIVATE Threads::Threads Boost::context fmt::fmt lantern_warnings)
-  # At -O3 they take a fifth longer to compile and run no faster. Programs drop the functions that they do not call.
-  foreach(part layer_${name} layer_${name}_clang)
-    if(TARGET ${part})
-      target_compile_options(${part} PRIVATE $<$<CONFIG:Release>:-O2> -ffunction-sections -fdata-sections)
-    endif()
-  endforeach()
   lantern_precompile_standard_headers(layers layer_${name})
   if(NOT layer_SEPARATE)
     lantern_unite(layer_${name} 8)
   endif()
+  foreach(part layer_${name} layer_${name}_clang)
+    if(TARGET ${part})
+      target_compile_options(${part} PRIVATE -ffunction-sections -fdata-sections)  # programs drop what they do not call
+      if(NOT layer_SEPARATE)
+        target_compile_options(${part} PRIVATE $<$<CONFIG:Release>:-O2>)  # at -O3 they take a fifth longer to compile
+      endif()
+    endif()
+  endforeach()
   set_property(GLOBAL APPEND PROPERTY LANTERN_LAYERS ${name})
 endfunction()
 

@@ -200,8 +200,10 @@ NestAround nest_around(Op* loop) {
 }
 
 /// Appends the first and the last of the places of an access in a nest: those of the corners of its iteration
-/// space. False where places do not follow each other there.
-bool corners(const NestAround& around, IndexForm index, std::size_t level, std::vector<IndexForm>& all) {
+/// space. False where places do not follow each other there. Those between lie between them where the numbers
+/// in `small` are, so that no product of two wraps.
+bool corners(const NestAround& around, IndexForm index, std::size_t level, std::vector<IndexForm>& all,
+             std::vector<IndexForm>& small) {
   if (level == around.counters.size()) {
     all.push_back(std::move(index));
     return !around.depends(all.back());
@@ -210,8 +212,12 @@ bool corners(const NestAround& around, IndexForm index, std::size_t level, std::
   const auto s = index.split(c.index);
   if (!s || around.depends(s->coefficient)) return false;
   if (level == 0 && s->coefficient.number() != 1) return false;
+  if (level > 0) {
+    small.push_back(s->coefficient);
+    small.push_back(c.last - c.first);
+  }
   for (const IndexForm* end : {&c.first, &c.last})
-    if (!corners(around, s->rest + s->coefficient * *end, level + 1, all)) return false;
+    if (!corners(around, s->rest + s->coefficient * *end, level + 1, all, small)) return false;
   return true;
 }
 
@@ -219,12 +225,14 @@ bool corners(const NestAround& around, IndexForm index, std::size_t level, std::
 /// there.
 Value* all_in_range(const NestAround& around, const std::vector<const Op*>& accesses) {
   constexpr std::size_t most = 32;
+  constexpr std::int64_t large = std::int64_t{1} << 31;
   std::vector<std::pair<IndexForm, IndexForm>> places;  ///< and how many there are
+  std::vector<IndexForm> small;
   for (const Op* op : accesses) {
     if (op->operands[0]->type.rank() != 1) return nullptr;
     const IndexForm size = size_form(op->operands[0], 0);
     std::vector<IndexForm> ends;
-    if (around.depends(size) || !corners(around, index_form(op->operands[1]), 0, ends)) return nullptr;
+    if (around.depends(size) || !corners(around, index_form(op->operands[1]), 0, ends, small)) return nullptr;
     for (IndexForm& f : ends)
       if (std::pair at(std::move(f), size); std::ranges::find(places, at) == places.end())
         places.push_back(std::move(at));
@@ -234,6 +242,16 @@ Value* all_in_range(const NestAround& around, const std::vector<const Op*>& acce
   b.loc = around.outermost()->loc;
   Value* all = nullptr;
   const auto also = [&](Value* c) { all = all ? b.emit(Opcode::land_, {all, c}) : c; };
+  for (std::size_t i = 0; i < small.size(); ++i) {
+    const IndexForm& f = small[i];
+    const auto n = f.number();
+    if (n && (*n < -large || *n > large)) return nullptr;
+    if (n || std::find(small.begin(), small.begin() + static_cast<std::ptrdiff_t>(i), f) != small.begin() + static_cast<std::ptrdiff_t>(i))
+      continue;
+    Value* const v = materialise(b, f);
+    also(b.emit(Opcode::le_, {b.integer(-large), v}));
+    also(b.emit(Opcode::le_, {v, b.integer(large)}));
+  }
   for (const auto& [place, size] : places) {
     Value* const at = materialise(b, place);
     also(b.emit(Opcode::le_, {b.integer(0), at}));
