@@ -228,10 +228,13 @@ void StatementPrinter::share(const Kernel& kernel, Launch& launch) {
 namespace {
 
 /// Whether a number in an iteration can be computed before the others: from its index, from what is captured and from
-/// tensors that the kernel does not write, by operations that run in each iteration and do not fail.
+/// tensors that the kernel does not write, by operations that do not fail, behind no branch: what a branch guards may read
+/// what is not there.
 bool is_known_at_once(const Value* v, const Op& loop, const Value* index, const auto& is_inside) {
   if (v == index || ir::visible_from(v, loop.parent)) return true;
-  if (!v->def || v->def->parent != loop.blocks[1] || !v->type.is_scalar()) return false;
+  if (!v->def || !v->type.is_scalar()) return false;
+  for (const ir::Block* b = v->def->parent; b != loop.blocks[1]; b = b->parent->parent)
+    if (!b->parent->is(Opcode::loop_) || b == b->parent->blocks[0]) return false;
   switch (v->def->code) {
     case Opcode::constant_: return true;
     case Opcode::get_: {
@@ -267,7 +270,7 @@ const Value* StatementPrinter::key_of(const Kernel& kernel) const {
     }
   });
   const auto is_inside = [&](const Op& op, std::size_t operand) {
-    if (!unit_.options().bounds_checks) return true;
+    if (!ranges_) return false;
     const passes::KnownRange known = ranges_->of(op, operand);
     return known.low && known.high;
   };

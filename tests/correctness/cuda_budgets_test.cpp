@@ -150,6 +150,20 @@ TEST_CASE("sums into large tensors by their rows", "[cuda]") {
   if (!codegen::nvrtc_available()) return;
   const auto added = [](Matrix w, Labels at, Matrix t) { return scatter_add<0>(w, at, t); };
   const Emulated emulated(compile(added, {.target = Target::cuda, .name = "added"}).source("cuda"), "added");
+  // A key that a branch guards is not read before the branch.
+  const auto guarded = grad<0>([](Matrix w, Labels at, Matrix t) {
+    Rep<float> total = 0.0F;
+    FOR(0, t.dim(0), [&](Rep<std::int64_t> i) {
+      IF(i < at.dim(0), [&] {
+        const Rep<std::int64_t> k = at[i];
+        FOR(0, t.dim(1), [&](Rep<std::int64_t> j) { total = total + w(k, j) * t(i, j); });
+      });
+    });
+    return total;
+  });
+  const Emulated behind(compile(guarded, {.target = Target::cuda, .name = "behind"}).source("cuda"), "behind", true);
+  lantern::test::compare(behind(floats({1100, 32}), labels(0, 1), floats({121, 32})).at(0),
+                         compile(guarded, {.target = Target::c})(floats({1100, 32}), labels(0, 1), floats({121, 32})), 0);
   auto wrong = labels(121, 1100);
   wrong.data[45] = 1100;
   wrong.data[41] = -3;
