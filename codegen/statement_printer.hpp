@@ -160,7 +160,7 @@ class StatementPrinter {
   void kernel(const ir::Op& loop, const Kernel& kernel);
   void share(const Kernel& kernel, Launch& launch);
   const ir::Value* key_of(const Kernel& kernel) const;
-  std::string key_function(const Kernel& kernel, const Launch& launch);
+  std::string key_function(const Kernel& kernel, const ir::Value* key, const std::string& first);
   std::string row_length(const Kernel& kernel);
   void capture(const Kernel& kernel, Launch& launch);
   void kernel_text(const Kernel& kernel, Launch& launch);
