@@ -57,7 +57,7 @@ Installation find_installation() {
 }
 
 std::vector<std::string> Installation::link_arguments(bool with_jit) const {
-  // An object file of Lantern's has many functions, of which a program calls some.
+  // Lantern's object files hold many functions. The linker drops those that the program never calls.
   std::vector<std::string> all{"-Wl,--as-needed", "-Wl,--gc-sections"}, called;
   for (const Part& part : optional_parts()) {
     const fs::path archive = libraries / part.archive;

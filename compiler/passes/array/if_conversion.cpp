@@ -7,6 +7,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
+#include "lantern/compiler/passes/array/loop_versioning.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/ir/clone.hpp"
 
@@ -285,16 +286,8 @@ void version(ir::Module& module, Op* nest, Value* condition) {
   Block* const around = nest->parent;
   Op* const branch = b.branch(condition, types);
   std::erase(around->ops, nest);
-  ir::Builder first(module, branch->blocks[0]), second(module, branch->blocks[1]);
-  first.take(nest);
-  Renaming names, results;
-  second.yield(ir::clone(second, *nest, names)->results);
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    results[nest->results[i]] = branch->results[i];
-    branch->results[i]->name = nest->results[i]->name;
-  }
-  ir::replace_uses(around, results);
-  first.yield(nest->results);
+  ir::Builder(module, branch->blocks[0]).take(nest);
+  complete_versions(module, branch, nest, around);
 }
 
 bool convert(ir::Module& module, Op* loop, const std::vector<Op*>& branches) {

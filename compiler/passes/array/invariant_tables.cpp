@@ -27,9 +27,9 @@ struct Around {
   const Value* index;  ///< in the body
 };
 
-class Table {
+class InvariantTable {
  public:
-  Table(ir::Module& module, Op* op) : module_(module), op_(op) {}
+  InvariantTable(ir::Module& module, Op* op) : module_(module), op_(op) {}
 
   /// Finds how far out the operation goes: the loop before which it is computed, null where it stays.
   Op* find() {
@@ -248,7 +248,7 @@ void move_where_affordable(ir::Module& module, Op* loop, const std::vector<Op*>&
   b.loc = loop->loc;
   Value* all = nullptr;
   for (Op* op : ops) {
-    Table table(module, op);
+    InvariantTable table(module, op);
     table.find();
     Value* const n = table.numbers(b);
     all = all ? b.emit(Opcode::add_, {all, n}) : n;
@@ -257,7 +257,7 @@ void move_where_affordable(ir::Module& module, Op* loop, const std::vector<Op*>&
   put_before(scratch, loop);
   keep_alternative(module, loop, condition);
   for (Op* op : ops) {
-    Table table(module, op);
+    InvariantTable table(module, op);
     if (table.find() == loop) table.move();
   }
 }
@@ -274,7 +274,7 @@ void invariant_tables(ir::Module& module) {
     });
     std::unordered_map<Op*, std::vector<Op*>> large;
     for (Op* op : found) {
-      Table table(module, op);
+      InvariantTable table(module, op);
       Op* const loop = table.find();
       if (!loop) continue;
       any = true;

@@ -45,24 +45,24 @@ bool may_fail(const Op* loop) {
 }
 
 /// How a loop goes through its iterations.
-struct Iterations {
+struct IterationPair {
   std::size_t index = 0;
   const Value* from = nullptr;   ///< the index at the start
   const Value* bound = nullptr;  ///< null where it counts down to zero
   Value* iteration = nullptr;         ///< in the body: what numbers the iterations
 };
 
-std::optional<Iterations> iterations(const Op* loop) {
+std::optional<IterationPair> iterations(const Op* loop) {
   if (loop->integer != 0) return {};               // a bound on memory
   if (loop->blocks[0]->ops.size() > 3) return {};  // the condition asks something else
   if (const auto up = counted(loop))
-    return Iterations{up->index, loop->operands[up->index], up->bound, loop->blocks[1]->params[up->index]};
+    return IterationPair{up->index, loop->operands[up->index], up->bound, loop->blocks[1]->params[up->index]};
   if (const auto down = counts_down(loop))
-    return Iterations{down->index, loop->operands[down->index], nullptr, down->iteration};
+    return IterationPair{down->index, loop->operands[down->index], nullptr, down->iteration};
   return {};
 }
 
-bool same_iterations(const Iterations& a, const Iterations& b) {
+bool same_iterations(const IterationPair& a, const IterationPair& b) {
   return same_number(a.from, b.from) && !a.bound == !b.bound && (!a.bound || same_number(a.bound, b.bound));
 }
 
@@ -277,7 +277,7 @@ class Fusion {
   Independence& independent_;
   UseMap& askers_;
   Op *a_, *b_;
-  Iterations in_a_, in_b_;
+  IterationPair in_a_, in_b_;
 };
 
 /// The loops of the same block whose results a loop asks for, the nearest first.

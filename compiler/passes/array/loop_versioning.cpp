@@ -86,21 +86,25 @@ std::vector<Value*> versioned(ir::Module& module, Op* loop) {
       for (Value* v : loop->results) v->block = around;
       continue;
     }
-    Renaming names, results;
-    ir::Builder second(module, branch->blocks[1]);
-    second.yield(ir::clone(second, *loop, names)->results);
-    for (std::size_t i = 0; i < types.size(); ++i) {
-      results[loop->results[i]] = branch->results[i];
-      branch->results[i]->name = loop->results[i]->name;
-    }
-    ir::replace_uses(around, results);
-    first.yield(loop->results);
+    complete_versions(module, branch, loop, around);
     return branch->results;
   }
   return {};
 }
 
 }  // namespace
+
+void complete_versions(ir::Module& module, Op* branch, Op* loop, Block* around) {
+  Renaming names, results;
+  ir::Builder first(module, branch->blocks[0]), second(module, branch->blocks[1]);
+  second.yield(ir::clone(second, *loop, names)->results);
+  for (std::size_t i = 0; i < loop->results.size(); ++i) {
+    results[loop->results[i]] = branch->results[i];
+    branch->results[i]->name = loop->results[i]->name;
+  }
+  ir::replace_uses(around, results);
+  first.yield(loop->results);
+}
 
 std::vector<Value*> loop_versioning(ir::Module& module, Op* loop, std::vector<Value*> results) {
   std::vector<Op*> loops;

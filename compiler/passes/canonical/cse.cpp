@@ -37,7 +37,7 @@ bool equal(const Op& a, const Op& b) {
 
 /// The expressions available. The last one added is the first one removed: then a slot that falls empty was
 /// empty when the others looked for theirs.
-class Table {
+class ValueTable {
  public:
   /// The expression that is known already and the same, or this one, which then is known.
   Op* find_or_add(Op* op) {
@@ -118,7 +118,7 @@ class Sharing : public Rewriter {
     if (!scopes_.empty()) known_.shrink(before);
   }
 
-  Table known_;
+  ValueTable known_;
   std::vector<std::size_t> scopes_;  ///< how much was known before each open block
 };
 

@@ -12,9 +12,9 @@ namespace {
 using namespace flow;
 using ir::Builder;
 
-class Guard : Flows {
+class FlowGuard : Flows {
  public:
-  Guard(ir::Function& unit, bool again) : Flows(unit, again), module_(*unit.module) {}
+  FlowGuard(ir::Function& unit, bool again) : Flows(unit, again), module_(*unit.module) {}
 
   MarkedCells run() {
     find_derived();
@@ -389,7 +389,7 @@ class Guard : Flows {
 }  // namespace
 
 MarkedCells guard_zeros(ir::Function& unit, bool again) {
-  return !unit.cps && in_cps(unit) ? Guard(unit, again).run() : MarkedCells{};
+  return !unit.cps && in_cps(unit) ? FlowGuard(unit, again).run() : MarkedCells{};
 }
 
 }  // namespace lantern::passes

@@ -41,9 +41,9 @@ bool harmless(const Op& op) {
          !op.is(Opcode::div_) && !op.is(Opcode::rem_);
 }
 
-class Nest {
+class CopyNest {
  public:
-  Nest(const Uses& uses, Op* outermost, std::size_t state) : uses_(uses), outermost_(outermost), state_(state) {}
+  CopyNest(const Uses& uses, Op* outermost, std::size_t state) : uses_(uses), outermost_(outermost), state_(state) {}
 
   /// True where it was changed.
   bool run() {
@@ -259,7 +259,7 @@ bool run_on(ir::Function& f) {
     for (std::size_t state = 0; state < loop->operands.size(); ++state) {
       if (!loop->operands[state]->type.is_tensor()) continue;
       const Uses uses(f);
-      any |= Nest(uses, loop, state).run();
+      any |= CopyNest(uses, loop, state).run();
     }
   return any;
 }

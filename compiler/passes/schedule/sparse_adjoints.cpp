@@ -30,9 +30,9 @@ bool is_finite(const Value* v) {
   return c && is_number(v) && std::isfinite(c->number);
 }
 
-class Guard {
+class AdjointGuard {
  public:
-  Guard(Op* loop, Op* adjoint)
+  AdjointGuard(Op* loop, Op* adjoint)
       : loop_(loop), body_(loop->blocks[1]), adjoint_(adjoint), uses_(body_), zeros_{adjoint->result()} {}
 
   bool run() {
@@ -255,7 +255,7 @@ void sparse_adjoints(ir::Module& module) {
       const std::vector<Op*> adjoints = adjoints_in(loop);
       if (adjoints.empty() || is_doall(loop)) continue;
       for (Op* adjoint : adjoints)
-        if (Guard(loop, adjoint).run()) break;
+        if (AdjointGuard(loop, adjoint).run()) break;
     }
   }
 }
