@@ -1,13 +1,9 @@
 // LANTERN_FUNCTION(name, program): a C++ function made of a program over Rep.
 //
-// Linked with the library, the function compiles itself at its first call. Under lanternc the same line declares a
-// symbol whose code was generated when the program was built:
-//
-//   -DLANTERN_STAGING_IMAGE   lanternc's first look at the file: the program is registered, to be staged
-//   -DLANTERN_AHEAD_OF_TIME   the second: the function calls the generated entry point lantern_entry_NAME. What
-//                             else it must know is in lantern_facts_NAME: the CallFacts as bits (1: calls
-//                             nest as deep as the data says; 2: loops, without subnormal numbers), then the rank
-//                             of each result
+// Linked with the library, the function compiles itself at its first call. lanternc compiles the same line twice, as
+// function_mode.hpp says: to register the program, so that it can be staged, and to call the generated entry point
+// lantern_entry_NAME. What else a call must know is in lantern_facts_NAME: the CallFacts as bits (1: calls nest as deep
+// as the data says; 2: loops, without subnormal numbers), then the rank of each result.
 //
 // All but the entry point belongs to the file that the line is in, as static functions do: two files may each
 // have a function of the same name, and each gets its own code. The program is looked up where the line is,
@@ -19,9 +15,7 @@
 #include <vector>
 
 #include "lantern/compiler/driver/compile.hpp"
-#if defined(LANTERN_STAGING_IMAGE)
-#include "lantern/ir/graph.hpp"
-#endif
+#include "lantern/compiler/driver/function_mode.hpp"
 
 namespace lantern::core::driver {
 
@@ -59,11 +53,15 @@ LANTERN_TAKES_ONE_FUNCTION(a_program_must_be_one_function)
 /// Whether a place, named by __builtin_FUNCTION(), is at namespace scope.
 constexpr bool outside_functions(const char* function) { return *function == 0; }
 
+/// What the file is compiled for: code that compiles itself, the image that lanternc stages, or the program that it builds.
+enum class Mode { in_process, staging, ahead_of_time };
+
 /// What a LANTERN_FUNCTION is beside its program: its name, its place, and what lanternc has generated for it.
 struct About {
   const char* id;
   const char* file;
   unsigned line;
+  Mode mode = Mode::in_process;
   lt_entry* entry = nullptr;
   const signed char* facts = nullptr;
 };
@@ -84,33 +82,30 @@ struct Exported<Make, Tell, F, R, std::tuple<P...>>
   constexpr Pointer operator&() const { return &call; }
   constexpr operator Pointer() const { return &call; }
 
-#if defined(LANTERN_AHEAD_OF_TIME)
-  static detail::Entry entry(const detail::host_in<P>&...) {
-    constexpr About about = Tell{}();
-    static const std::vector<ir::Type> results = result_types<R>(about.facts + 1);
-    const CallFacts facts{(about.facts[0] & 1) != 0, (about.facts[0] & 2) != 0};
-    return {about.entry, facts, &results};
-  }
-#elif defined(LANTERN_STAGING_IMAGE)
-  // For static initialisers that call it. Smaller than a Compiled<F>: every function of a model has one.
-  static detail::Entry entry(const detail::host_in<P>&...) {
-    static const std::shared_ptr<const Code> code =
-        compile(id(), parameter_types(), program().run, {.name = id()});
-    return {code->entry(), code->facts(), &code->results()};
-  }
-#else
   static detail::Entry entry(const detail::host_in<P>&... args) {
-    static const Compiled<F> compiled(detail::owned_program(Make{}()), {.name = id()});
-    return compiled.entry(args...);
+    constexpr About about = Tell{}();
+    if constexpr (about.mode == Mode::ahead_of_time) {
+      static const std::vector<ir::Type> results = result_types<R>(about.facts + 1);
+      const CallFacts facts{(about.facts[0] & 1) != 0, (about.facts[0] & 2) != 0};
+      return {about.entry, facts, &results};
+    } else if constexpr (about.mode == Mode::staging) {
+      // For static initialisers that call it. Smaller than a Compiled<F>: every function of a model has one.
+      static const std::shared_ptr<const Code> code =
+          compile(id(), parameter_types(), program().run, {.name = id()});
+      return {code->entry(), code->facts(), &code->results()};
+    } else {
+      static const Compiled<F> compiled(detail::owned_program(Make{}()), {.name = id()});
+      return compiled.entry(args...);
+    }
   }
-#endif
 
-#if defined(LANTERN_STAGING_IMAGE)
   /// The place is the caller's: the linker keeps one of several inline functions of the same name.
   static bool registered(const char* file, unsigned line) {
     register_function({id(), {file, line, 0}, parameter_types, program});
     return true;
   }
+
+ private:
   static ad::Program program() { return {detail::name_of(made()), run}; }
   static std::vector<ir::Type> parameter_types() {
     if (!detail::ranks_known<P...>())
@@ -120,14 +115,11 @@ struct Exported<Make, Tell, F, R, std::tuple<P...>>
     (detail::types_of<P>(types), ...);
     return types;
   }
-
- private:
   static const F& made() {
     static const F f = Make{}();
     return f;
   }
   static Datums run(const Datums& data) { return detail::run_typed(made(), data); }
-#endif
 };
 /// Placeholder for a LANTERN_FUNCTION whose program is refused: its uses then cause no further errors.
 struct Refused {
@@ -147,22 +139,6 @@ constexpr auto exported(Make, Tell) {
 
 }  // namespace lantern::core::driver
 
-#if defined(LANTERN_AHEAD_OF_TIME)
-#define LANTERN_ENTRY_DECLARATION(name)                                                     \
-  extern "C" void lantern_entry_##name(::lt_workspace*, const void* const*, void* const*);  \
-  extern "C" const signed char lantern_facts_##name[];
-#define LANTERN_ENTRY(name) , &lantern_entry_##name, lantern_facts_##name
-#else
-#define LANTERN_ENTRY_DECLARATION(name)
-#define LANTERN_ENTRY(name)
-#endif
-#if defined(LANTERN_STAGING_IMAGE)
-#define LANTERN_REGISTER(name) \
-  [[maybe_unused]] static const bool lantern_registered_##name = lantern_exported_##name.registered(__FILE__, __LINE__);
-#else
-#define LANTERN_REGISTER(name)
-#endif
-
 /// Defines `name`, callable with plain C++ types; `&name` is a plain function pointer, and name.into(out...,
 /// in...) writes the results into the caller's memory, asking for none. Use at namespace scope.
 #define LANTERN_FUNCTION(name, ...)                                                                                  \
@@ -174,6 +150,6 @@ constexpr auto exported(Make, Tell) {
   }                                                                                                                  \
   [[maybe_unused]] static const auto lantern_exported_##name = ::lantern::core::driver::exported(                    \
       [] { return lantern_program_##name(); },                                                                       \
-      [] { return ::lantern::core::driver::About{#name, __FILE__, __LINE__ LANTERN_ENTRY(name)}; });                 \
+      [] { return ::lantern::core::driver::About{#name, __FILE__, __LINE__ LANTERN_MODE(name)}; });                 \
   [[maybe_unused]] static const auto name = lantern_exported_##name;                                                 \
   LANTERN_REGISTER(name)

@@ -128,12 +128,8 @@ bool begins_with_includes(const fs::path& source, const fs::path& include) {
 }
 
 Words flags_of_headers(const Compiler& compiler, const Words& flags) {
-  Words all = frontend::without_other_directories(flags);
-  if (compiler.is_clang) return all;
-  std::erase_if(all, [](const std::string& f) { return f.starts_with("-W") && f.find(',') == std::string::npos; });
-  for (std::string& f : all)
-    if (f == "-O" || f == "-O1" || f == "-O3" || f == "-Og") f = "-O2";
-  return all;
+  // Another Clang compares its warnings and levels with those of the precompiled header.
+  return compiler.is_clang ? frontend::without_other_directories(flags) : frontend::flags_of_headers(flags);
 }
 
 Words precompiled_headers(const Compiler& compiler, const Words& given, bool unusual, const fs::path& source,

@@ -10,7 +10,9 @@
 namespace lantern::tool {
 
 std::vector<std::string> frontend_arguments(const Options& options, const Installation& installation) {
-  std::vector<std::string> arguments{"-I" + installation.include.string()};
+  // The level at which the program's part is compiled: a file may ask whether there is one.
+  const bool chosen = options.level_given || options.debug;
+  std::vector<std::string> arguments{"-I" + installation.include.string(), "-O" + std::to_string(chosen ? options.code_level() : 2)};
   for (const std::string& flag : options.compile_flags) arguments.push_back(flag);
   return arguments;
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <semaphore>
@@ -39,11 +41,24 @@ struct Compilation {
   std::string source, compiled, object;  ///< paths: the user's, and files
   std::filesystem::path include;         ///< where Lantern's headers are
   Words flags;                           ///< those that headers depend on
+  Words own;                             ///< what this part of the program is compiled for, and at which level
   Words more;                            ///< others that any compiler knows
   Words report;                          ///< how to say what is wrong
   bool unusual = false;                  ///< the flags may never come again
-  bool in_process = false;               ///< where Clang has nothing to say, its object will do
+  std::optional<int> clang_level;        ///< where Clang has nothing to say, its object of this level will do
 };
+
+bool is_level(const std::string& flag) { return flag.starts_with("-O"); }
+
+/// The level that the last of such flags gives; nothing where it is more than a level.
+std::optional<int> level_of(const Words& flags) {
+  std::string level = "-O0";
+  for (const std::string& f : flags)
+    if (is_level(f)) level = f;
+  if (level == "-O" || level == "-Og") return 1;
+  if (level.size() != 3 || level[2] < '0' || level[2] > '3') return std::nullopt;
+  return level[2] - '0';
+}
 
 /// As many compilers at a time as there are processors.
 codegen::ProcessResult run_in_turn(const Compiler& compiler, const Compilation& c) {
@@ -51,13 +66,19 @@ codegen::ProcessResult run_in_turn(const Compiler& compiler, const Compilation& 
   places.acquire();
   const std::unique_ptr<std::counting_semaphore<>, void (*)(std::counting_semaphore<>*)> place(
       &places, [](std::counting_semaphore<>* p) { p->release(); });
-  if (c.in_process && begins_with_includes(c.source, c.include) &&
-      frontend::compile_object(c.compiled, c.flags, c.more, c.object, c.object + ".d"))
-    return {0, "", ""};
+  if (c.clang_level && begins_with_includes(c.source, c.include)) {
+    Words flags = c.flags, more = c.more;
+    std::erase_if(flags, is_level);
+    std::ranges::copy_if(c.own, std::back_inserter(more), std::not_fn(is_level));
+    if (frontend::compile_object(c.compiled, flags, more, *c.clang_level, c.object, c.object + ".d")) return {0, "", ""};
+  }
   // No file of the compiler's own in between: where it is interrupted, a part of it may write that after all is tidy.
   Words command = compiler.command;
-  append(command, precompiled_headers(compiler, c.flags, c.unusual, c.source, c.include));
-  for (const Words* words : {&c.flags, &c.more, &c.report}) append(command, *words);
+  Words flags = c.flags;
+  append(flags, c.own);
+  append(command, precompiled_headers(compiler, flags, c.unusual, c.source, c.include));
+  append(command, flags);
+  for (const Words* words : {&c.more, &c.report}) append(command, *words);
   append(command, {"-pipe", "-MD", "-MF", c.object + ".d", "-c", "-o", c.object, "-x", "c++", c.compiled});
   return codegen::run_process(command);
 }
@@ -128,9 +149,9 @@ Words UserCode::program_flags() const {
 
 /// What was made of the same text in an earlier run is taken.
 UserCode::Object UserCode::kept_or_compiling(const Source& source, const std::string& compiled, const std::string& kind,
-                                             std::size_t i, const Words& flags, bool in_process) {
+                                             std::size_t i, const Words& flags) {
   const std::string text = codegen::read_file(compiled);
-  if (tells_time(text)) return compiling(source, compiled, kind, i, flags, in_process);
+  if (tells_time(text)) return compiling(source, compiled, kind, i, flags);
   codegen::ContentHash hash;
   hash.add(identity(installation_)).add(compiler_.identity).add(environment_state());
   std::error_code ignored;
@@ -148,7 +169,7 @@ UserCode::Object UserCode::kept_or_compiling(const Source& source, const std::st
     done.set_value({0, kept->text.substr(newline + 1, length), ""});
     return object;
   }
-  Object object = compiling(source, compiled, kind, i, flags, in_process);
+  Object object = compiling(source, compiled, kind, i, flags);
   object.name = name;
   return object;
 }
@@ -193,20 +214,28 @@ std::optional<std::string> UserCode::staged_name() const {
   return hash.text();
 }
 
+/// Clang has read the file already where it was rewritten, so that most often it can compile it too. Where the user asks
+/// for warnings or a debugger, or for what the compiler's own libraries do (-fopenmp, -fprofile-generate), and for another
+/// compiler than the system's g++, that one is asked.
+bool UserCode::clang_may_compile() const {
+  static constexpr std::array<std::string_view, 7> plain{"-I", "-isystem", "-D", "-U", "-std=", "-O", "-m"};
+  return options_.rewrite && !options_.debug && !options_.all_messages && !compiler_.is_clang &&
+         compiler_.command.size() == 1 && frontend::all_begin_with(options_.compile_flags, plain);
+}
+
 UserCode::Object UserCode::compiling(const Source& source, const std::string& compiled, const std::string& kind,
-                                     std::size_t i, const Words& flags, bool in_process) {
+                                     std::size_t i, const Words& flags) {
   Compilation c;
   c.source = source.path;
   c.compiled = compiled;
   c.include = installation_.include;
   c.object = (directory() / (kind + std::to_string(i) + ".o")).string();
-  c.in_process = in_process;
   c.flags = {"-std=c++20", "-I" + installation_.include.string()};
   c.flags.push_back("-Werror=return-type");  // a program without its result would be staged all the same
   append(c.flags, installation_.flags);
   // Levels of the user's are for the program.
   append(c.flags, options_.compile_flags);
-  append(c.flags, flags);
+  c.own = flags;
   // Advice differs where native control flow is left as it is.
   c.flags.push_back(options_.rewrite ? "-DLANTERN_REWRITTEN=1" : "-DLANTERN_REWRITTEN=0");
   if (options_.debug) c.flags.push_back("-g");
@@ -218,8 +247,12 @@ UserCode::Object UserCode::compiling(const Source& source, const std::string& co
     c.report.push_back("-ftemplate-backtrace-limit=0");
     if (!compiler_.is_clang) c.report.push_back("-fdiagnostics-column-unit=byte");
   }
-  const Words own = flags_of_headers(compiler_, options_.compile_flags);
-  c.unusual = std::ranges::any_of(own, [](const std::string& f) { return f != "-O2"; }) || !options_.rewrite;
+  Words all = c.flags;
+  append(all, flags);
+  if (clang_may_compile()) c.clang_level = level_of(all);
+  Words given{"-O2"};
+  append(given, options_.compile_flags);
+  c.unusual = flags_of_headers(compiler_, given) != Words{"-O2"} || !options_.rewrite;
   Object object{source.path, c.object, {}};
   object.result = std::async(std::launch::async, run_in_turn, compiler_, std::move(c));
   return object;
@@ -252,14 +285,8 @@ void UserCode::tell_messages(const std::string& text, std::optional<bool> of_pro
   tell(messages_for_users(text, messages));
 }
 
-/// Clang has read the file already where it was rewritten, so that most often it can compile it too. Where the user asks
-/// for warnings or a debugger, or for what the compiler's own libraries do (-fopenmp, -fprofile-generate), and for another
-/// compiler than the system's g++, that one is asked.
 UserCode::Object UserCode::staging_object(std::size_t i) {
-  static constexpr std::array<std::string_view, 7> plain{"-I", "-isystem", "-D", "-U", "-std=", "-O", "-m"};
-  const bool in_process = options_.rewrite && !options_.debug && !options_.all_messages && !compiler_.is_clang &&
-                          compiler_.command.size() == 1 && frontend::all_begin_with(options_.compile_flags, plain);
-  return kept_or_compiling(sources_[i], sources_[i].staged, "staging", i, {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"}, in_process);
+  return kept_or_compiling(sources_[i], sources_[i].staged, "staging", i, {"-O0", "-fPIC", "-DLANTERN_STAGING_IMAGE"});
 }
 
 Words UserCode::finished_staging() {

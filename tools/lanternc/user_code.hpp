@@ -76,12 +76,13 @@ class UserCode {
   };
   using Words = std::vector<std::string>;
 
+  bool clang_may_compile() const;
   Source prepared(const std::string& path, std::size_t i);
   std::vector<std::string> program_flags() const;
   Object compiling(const Source& source, const std::string& text, const std::string& kind, std::size_t i,
-                   const Words& flags, bool in_process = false);
+                   const Words& flags);
   Object kept_or_compiling(const Source& source, const std::string& compiled, const std::string& kind, std::size_t i,
-                           const Words& flags, bool in_process = false);
+                           const Words& flags);
   void keep(const Object& object, const std::string& said);
   Object program_object(std::size_t i);
   Object staging_object(std::size_t i);

@@ -45,7 +45,7 @@ bool run(clang::FrontendAction& action, Messages& messages, Purpose purpose, con
   std::vector<std::string> words{LANTERN_LLVM_ROOT "/bin/clang++", "-std=c++20", "-ferror-limit=0",
                                  "-ftemplate-backtrace-limit=0", "-fsyntax-only"};
   if (purpose == Purpose::reading) words.insert(words.end(), {"-DLANTERN_FRONTEND", "-w"});
-  else words.push_back("-fclang-abi-compat=16");  // names of constrained templates as g++ 12 has them
+  else words.insert(words.end(), {"-fPIC", "-fclang-abi-compat=16"});  // names of constrained templates as g++ 12 has them
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<const char*> pointers;
   for (const std::string& w : words) pointers.push_back(w.c_str());
@@ -56,6 +56,10 @@ bool run(clang::FrontendAction& action, Messages& messages, Purpose purpose, con
   const std::shared_ptr<clang::CompilerInvocation> invocation = clang::createInvocation(pointers, create);
   if (!invocation) throw Error("the arguments for the C++ compiler are not understood:\n" + messages.text());
   invocation->getFrontendOpts().OutputFile = files.output;
+  if (purpose == Purpose::compiling) {  // __OPTIMIZE__, which a precompiled header has or has not, is no matter of the level
+    invocation->getLangOpts().Optimize = true;
+    invocation->getLangOpts().NoInlineDefine = false;
+  }
   if (!files.dependencies.empty()) {
     clang::DependencyOutputOptions& rule = invocation->getDependencyOutputOpts();
     rule.OutputFile = files.dependencies;

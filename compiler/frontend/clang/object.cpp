@@ -38,7 +38,8 @@ class CompilerAsked : public clang::PPCallbacks {
     const clang::IdentifierInfo* const id = name.getIdentifierInfo();
     if (id == nullptr || sources_.isInSystemHeader(name.getLocation())) return;
     const llvm::StringRef word = id->getName();
-    asked_ |= word.starts_with("__clang") || word.starts_with("__GNU") || word.starts_with("__llvm") || word == "__VERSION__";
+    asked_ |= word.starts_with("__clang") || word.starts_with("__GNU") || word.starts_with("__llvm") || word == "__VERSION__" ||
+              word == "__OPTIMIZE__" || word == "__NO_INLINE__";
   }
 
   const clang::SourceManager& sources_;
@@ -59,7 +60,7 @@ class Compilation : public clang::EmitObjAction {
 }  // namespace
 
 bool compile_object(const std::string& path, const std::vector<std::string>& flags, const std::vector<std::string>& more,
-                    const std::string& object, const std::string& dependencies) {
+                    int level, const std::string& object, const std::string& dependencies) {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
@@ -69,7 +70,7 @@ bool compile_object(const std::string& path, const std::vector<std::string>& fla
   if (!headers) return false;
   std::vector<std::string> arguments = flags;
   arguments.insert(arguments.end(), more.begin(), more.end());
-  arguments.insert(arguments.end(), {"-include-pch", *headers, "-x", "c++", path});
+  arguments.insert(arguments.end(), {"-O" + std::to_string(level), "-include-pch", *headers, "-include", mode_header, "-x", "c++", path});
   std::string text;
   Messages messages(text);
   Compilation action;

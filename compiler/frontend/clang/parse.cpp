@@ -6,6 +6,7 @@
 #include <clang/Frontend/FrontendActions.h>
 #include <clang/Lex/PPCallbacks.h>
 #include <clang/Lex/Preprocessor.h>
+#include <clang/Sema/SemaConsumer.h>
 
 #include <functional>
 #include <map>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "lantern/compiler/frontend/clang/instantiations.hpp"
 #include "lantern/compiler/frontend/clang/invocation.hpp"
 #include "lantern/compiler/frontend/clang/parts.hpp"
 #include "lantern/compiler/frontend/clang/precompiled.hpp"
@@ -60,14 +62,23 @@ class Action : public clang::ASTFrontendAction {
                                                         llvm::StringRef) override {
     compiler.getPreprocessor().addPPCallbacks(
         std::make_unique<FileWatch>(compiler.getSourceManager(), seen_));
-    class Consumer : public clang::ASTConsumer {
+    class Consumer : public clang::SemaConsumer {
      public:
       Consumer(const Look& look, const FilesSeen& seen) : look_(look), seen_(seen) {}
+      void InitializeSema(clang::Sema& sema) override { sema_ = &sema; }
+      void ForgetSema() override { sema_ = nullptr; }
+      /// After each declaration of the file, and after each body of a template.
+      bool HandleTopLevelDecl(clang::DeclGroupRef) override {
+        if (sema_ != nullptr) instantiations_.leave_out_others(*sema_);
+        return true;
+      }
       void HandleTranslationUnit(clang::ASTContext& ast) override { look_(ast, seen_); }
 
      private:
       const Look& look_;
       const FilesSeen& seen_;
+      clang::Sema* sema_ = nullptr;
+      Instantiations instantiations_;
     };
     return std::make_unique<Consumer>(look_, seen_);
   }
@@ -141,19 +152,6 @@ void fill(clang::ASTContext& ast, clang::FileID file, const std::string& path, U
   drop_conditionals(unit, ast.getSourceManager(), file, seen);
 }
 
-/// Headers that could hold staged functions.
-bool of_user(const clang::SourceManager& sources, clang::FileID file) {
-  const auto entry = sources.getFileEntryRefForID(file);
-  if (!entry || file == sources.getMainFileID()) return false;
-  if (sources.getFileCharacteristic(sources.getLocForStartOfFile(file)) != clang::SrcMgr::C_User)
-    return false;
-  const std::string path = entry->getName().str();
-  for (const char* own :
-       {"lantern/lantern.hpp", "lantern/compiler/", "lantern/ir/", "lantern/codegen/", "lantern/runtime/"})
-    if (path.find(own) != std::string::npos) return false;
-  return true;
-}
-
 Inclusions inclusions_of(clang::ASTContext& ast, const FilesSeen& seen) {
   const clang::SourceManager& sources = ast.getSourceManager();
   Inclusions found;
@@ -163,7 +161,7 @@ Inclusions inclusions_of(clang::ASTContext& ast, const FilesSeen& seen) {
     if (in != known.end()) found.all.push_back({in->second, sources.getFileOffset(name), path, file});
   };
   for (const clang::FileID file : seen.entered) {
-    if (!of_user(sources, file) || known.count(file) != 0) continue;
+    if (file == sources.getMainFileID() || !is_of_user(sources, file) || known.count(file) != 0) continue;
     const std::string path = sources.getFileEntryRefForID(file)->getName().str();
     add(sources.getIncludeLoc(file), path, found.files.size());
     known.emplace(file, found.files.size() + 1);

@@ -105,6 +105,18 @@ std::vector<std::string> without_other_directories(const std::vector<std::string
   return all;
 }
 
+std::vector<std::string> flags_of_headers(const std::vector<std::string>& flags) {
+  std::vector<std::string> all = without_other_directories(flags);
+  std::string level = "-O0";
+  std::erase_if(all, [&](const std::string& f) {
+    if (f.starts_with("-O")) level = f;
+    return f.starts_with("-O") || (f.starts_with("-W") && f.find(',') == std::string::npos);
+  });
+  const bool is_common = level == "-O" || level == "-O1" || level == "-O3" || level == "-Og";
+  all.insert(all.begin(), is_common ? "-O2" : level);
+  return all;
+}
+
 void add_header_flags(const std::vector<std::string>& flags, codegen::ContentHash& hash) {
   bool anywhere = true;
   for (const std::string& f : flags) {
@@ -117,7 +129,7 @@ void add_header_flags(const std::vector<std::string>& flags, codegen::ContentHas
 
 std::optional<std::string> precompiled_headers(Purpose purpose, const std::vector<std::string>& given) {
   if (!all_begin_with(given, header_flags)) return std::nullopt;
-  const std::vector<std::string> arguments = without_other_directories(given);
+  const std::vector<std::string> arguments = flags_of_headers(given);
   codegen::ContentHash hash;
   hash.add(codegen::clang_version()).add(purpose == Purpose::reading ? "reading" : "compiling, ABI 16");
   add_header_flags(arguments, hash);

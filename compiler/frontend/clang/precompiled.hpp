@@ -21,11 +21,17 @@ bool all_begin_with(const std::vector<std::string>& flags, std::span<const std::
 /// Prefixes of the flags whose words say all that they mean for headers.
 inline constexpr std::array<std::string_view, 10> header_flags{"-I", "-isystem", "-D", "-U", "-std=", "-W", "-f", "-m", "-O", "-g"};
 
+/// Included once more after a precompiled header: what LANTERN_FUNCTION adds to its definition.
+inline constexpr const char* mode_header = "lantern/compiler/driver/function_mode.hpp";
+
+/// The flags that say what the headers mean: without warnings, with one level for -O1 to -O3 (the last one counts), and
+/// without directories that hold no header of a name that Lantern's or the standard library's include.
+std::vector<std::string> flags_of_headers(const std::vector<std::string>& flags);
+
 /// Adds such flags, and the directory where the compiler runs if one of them depends on it.
 void add_header_flags(const std::vector<std::string>& flags, codegen::ContentHash& hash);
 
-/// The flags without the directories that hold no header of a name that Lantern's or the standard library's include: what these
-/// mean does not depend on them.
+/// The flags without such directories.
 std::vector<std::string> without_other_directories(const std::vector<std::string>& flags);
 
 /// Where the precompiled header for these arguments is kept; it is made where it is missing or older than the
