@@ -24,8 +24,8 @@ inline constexpr std::int64_t dynamic = -1;
 ///   cont(T...)               continuation: called exactly once on every path
 class Type {
  public:
-  Type() = default;
-  explicit Type(Kind scalar) : kind_(scalar) {}
+  constexpr Type() = default;
+  constexpr explicit Type(Kind scalar) : kind_(scalar) {}
   Type(const Type& o) noexcept : data_(o.data_), lanes_(o.lanes_), kind_(o.kind_) {
     if (data_) retain(data_);
   }
@@ -37,7 +37,7 @@ class Type {
     kind_ = o.kind_;
     return *this;
   }
-  ~Type() {
+  constexpr ~Type() {
     if (data_) release(data_);
   }
 
@@ -93,11 +93,11 @@ class Type {
   Kind kind_ = Kind::f64;
 };
 
-inline const Type Bool{Kind::boolean};
-inline const Type I32{Kind::i32};
-inline const Type I64{Kind::i64};
-inline const Type F32{Kind::f32};
-inline const Type F64{Kind::f64};
+inline constexpr Type Bool{Kind::boolean};
+inline constexpr Type I32{Kind::i32};
+inline constexpr Type I64{Kind::i64};
+inline constexpr Type F32{Kind::f32};
+inline constexpr Type F64{Kind::f64};
 
 /// "f64" for Kind::f64 and so on; scalars only.
 const char* kind_name(Kind k);

@@ -1,8 +1,11 @@
 // Binary trees as run-time data: structure of arrays, ready for generated code and for batching.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -14,6 +17,12 @@ namespace lantern::core {
 struct TreeColumns {
   std::vector<std::int64_t> left, right;
   std::vector<std::vector<std::byte>> values;
+
+  static std::shared_ptr<TreeColumns> with(std::size_t components);
+  /// Adds a node and gives its number; of each component its bytes.
+  std::int64_t append(std::span<const std::span<const std::byte>> components, std::int64_t l, std::int64_t r);
+  /// Adds a copy of a tree of others, children first, from left to right; the number of its root.
+  std::int64_t append(const TreeColumns& from, std::int64_t root);
 };
 
 /// The components of a node value: a scalar has one, a tuple one per element.
@@ -43,9 +52,9 @@ class Tree {
   using value_type = T;
   using Components = typename core::NodeComponents<T>::tuple;
 
-  Tree() : columns_(std::make_shared<core::TreeColumns>()) { columns_->values.resize(components); }
+  Tree() : columns_(core::TreeColumns::with(components)) {}
   Tree(const T& value, const Tree& left, const Tree& right) : Tree() {
-    const std::int64_t l = copy(left, left.root_), r = copy(right, right.root_);
+    const std::int64_t l = columns_->append(*left.columns_, left.root_), r = columns_->append(*right.columns_, right.root_);
     root_ = append(value, l, r);
   }
   /// A leaf: a node with two empty children.
@@ -70,17 +79,13 @@ class Tree {
       : columns_(std::move(columns)), root_(root) {}
 
   std::int64_t append(const T& value, std::int64_t l, std::int64_t r) {
-    columns_->left.push_back(l);
-    columns_->right.push_back(r);
-    const Components parts = core::NodeComponents<T>::split(value);
-    std::size_t i = 0;
-    std::apply([&](const auto&... part) { (store(columns_->values[i++], part), ...); }, parts);
-    return static_cast<std::int64_t>(columns_->left.size()) - 1;
-  }
-  template <class C>
-  static void store(std::vector<std::byte>& column, const C& v) {
-    const auto* bytes = reinterpret_cast<const std::byte*>(&v);
-    column.insert(column.end(), bytes, bytes + sizeof(C));
+    const Components& all = core::NodeComponents<T>::split(value);
+    const auto bytes = std::apply(
+        [](const auto&... one) {
+          return std::array<std::span<const std::byte>, components>{std::as_bytes(std::span(&one, 1))...};
+        },
+        all);
+    return columns_->append(bytes, l, r);
   }
   T read(std::size_t node) const {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -92,34 +97,6 @@ class Tree {
         return std::get<0>(parts);
       }
     }(std::make_index_sequence<components>{});
-  }
-  /// Children first, left to right. With a stack of its own: a tree may be as deep as it has nodes.
-  std::int64_t copy(const Tree& from, std::int64_t node) {
-    struct Open {
-      std::int64_t node;
-      std::int64_t done[2];  ///< the copies of its children
-      int next;              ///< the child whose turn it is
-    };
-    std::vector<Open> open{{node, {}, 0}};
-    std::int64_t copied = -1;
-    const auto finish = [&](std::int64_t result) {
-      copied = result;
-      open.pop_back();
-      if (!open.empty()) open.back().done[open.back().next++] = result;
-    };
-    while (!open.empty()) {
-      const Open at = open.back();
-      if (at.node < 0) {
-        finish(-1);
-        continue;
-      }
-      const auto n = static_cast<std::size_t>(at.node);
-      if (at.next == 2)
-        finish(append(from.read(n), at.done[0], at.done[1]));
-      else
-        open.push_back({at.next == 0 ? from.columns_->left[n] : from.columns_->right[n], {}, 0});
-    }
-    return copied;
   }
 
   std::shared_ptr<core::TreeColumns> columns_;

@@ -96,6 +96,10 @@ void require_scalar(const std::vector<ir::Type>& results, const Location& loc) {
                     "); use vjp, jvp or jacobian");
 }
 
+void extend(Active& active, const Datums& data, bool selected) {
+  while (active.size() < data.size()) active.push_back(selected && data[active.size()].type().is_differentiable());
+}
+
 std::vector<ir::Type> types_of(const Datums& data) {
   std::vector<ir::Type> types;
   for (const Datum& d : data) types.push_back(d.type());

@@ -109,6 +109,9 @@ void require_scalar(const std::vector<ir::Type>& results, const Location& loc);
 
 std::vector<ir::Type> types_of(const Datums& data);
 
+/// Says of data that were appended which are active: those that are selected and have derivatives.
+void extend(Active& active, const Datums& data, bool selected);
+
 /// Runs a program at once, also while something is being staged.
 Datums run_eagerly(const Program& program, const Datums& arguments);
 

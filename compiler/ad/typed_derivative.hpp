@@ -368,6 +368,21 @@ constexpr bool takes() {
 template <class F, TemplateArguments kind, auto... O>
 concept Takes = OverReps<F> && takes<F, kind, O...>();
 
+/// An argument's type, in a tuple if it is selected.
+template <bool selected, class Q>
+using if_selected = std::conditional_t<selected, std::tuple<Q>, std::tuple<>>;
+template <class Options, class Params, class Positions = std::make_index_sequence<std::tuple_size_v<Params>>>
+struct SelectedTypes;
+template <class Options, class... P, std::size_t... I>
+struct SelectedTypes<Options, std::tuple<P...>, std::index_sequence<I...>> {
+  using type = decltype(std::tuple_cat(std::declval<if_selected<Options::selects(I, HasFloat<P>::value), P>>()...));
+};
+/// The types of the selected arguments; of those that have tangents.
+template <class Options, class Params>
+using selected_t = typename SelectedTypes<Options, Params>::type;
+template <class Params>
+using tangents_t = selected_t<AllFloating, Params>;
+
 /// The tuple of f(p) for the selected arguments, in order.
 template <class Options, class... P, class F>
 auto for_selected(const std::tuple<P...>& args, const F& f) {
@@ -384,18 +399,6 @@ auto for_selected(const std::tuple<P...>& args, const F& f) {
     return std::apply([](auto&... p) { return std::tuple_cat(std::move(p)...); }, parts);
   }(std::index_sequence_for<P...>{});
 }
-
-/// The types of the selected arguments; of those that have tangents.
-struct Itself {
-  template <class Q>
-  Q operator()(const Q& q) const {
-    return q;
-  }
-};
-template <class Options, class Params>
-using selected_t = decltype(for_selected<Options>(std::declval<const Params&>(), Itself{}));
-template <class Params>
-using tangents_t = selected_t<AllFloating, Params>;
 
 /// The selected argument types, as one type or a tuple.
 template <class Options, class Params>
@@ -431,8 +434,7 @@ struct ActiveArguments {
   template <class Q>
   void add(const Q& q, bool selected) {
     flatten(q, data);
-    while (active.size() < data.size())
-      active.push_back(selected && data[active.size()].type().is_differentiable());
+    ad::extend(active, data, selected);
   }
 };
 
@@ -460,7 +462,7 @@ template <class... P>
 Datums floating_data(const P&... p) {
   Datums out;
   const auto add = [&]<class T>(const Rep<T>& r) {
-    if constexpr (std::is_floating_point_v<typename Traits<T>::element>) out.push_back(r.datum());
+    if constexpr (std::is_floating_point_v<typename Traits<T>::element>) append(out, r.datum());
   };
   (for_each_rep(p, add), ...);
   return out;

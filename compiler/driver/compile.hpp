@@ -250,7 +250,7 @@ struct AppendDatum {
   Datums& data;
   template <class T, class H>
   void operator()(std::type_identity<T> type, const H& h) const {
-    data.push_back(to_datum(type, h));
+    append(data, to_datum(type, h));
   }
 };
 struct TakeDatum {

@@ -110,9 +110,9 @@ std::vector<ir::Type> parameter_types(const host_in<P>&... host) {
   std::vector<ir::Type> types;
   const auto one = [&]<class T>(std::type_identity<T>, const auto& h) {
     if constexpr (std::same_as<T, Tensor<typename Traits<T>::element>>)
-      types.push_back(ir::Type::tensor(TypeOf<typename Traits<T>::element>::get().kind(),
-                                       std::vector<std::int64_t>(h.shape().size(), ir::dynamic)));
-    else types.push_back(TypeOf<T>::get());
+      append(types, ir::Type::tensor(TypeOf<typename Traits<T>::element>::get().kind(),
+                                     std::vector<std::int64_t>(h.shape().size(), ir::dynamic)));
+    else append(types, TypeOf<T>::get());
   };
   (for_each_leaf<P>(host, one), ...);
   return types;

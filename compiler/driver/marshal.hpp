@@ -1,6 +1,7 @@
 // Arguments and results of generated code's entry points (runtime/workspace.h): descriptors over host values.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -29,6 +30,24 @@ struct Declared<Tensor<E, D...>> {
   }
 };
 
+/// Memory that a call asks for where its frame does not do. What asks for it is compiled once, and not in each program.
+class CallMemory {
+ public:
+  CallMemory() = default;
+  CallMemory(const CallMemory&) = delete;
+  CallMemory& operator=(const CallMemory&) = delete;
+  ~CallMemory() {
+    if (last_ != nullptr) release();
+  }
+  /// So many bytes, for any type, for as long as this lives.
+  std::byte* take(std::size_t bytes);
+
+ private:
+  struct Block;
+  void release() noexcept;
+  Block* last_ = nullptr;
+};
+
 /// Memory for descriptors, which stay where they are. So many words lie in the caller's frame: a call of a
 /// small function takes as long as asking for memory once.
 template <std::size_t Here>
@@ -36,13 +55,13 @@ class Words {
  public:
   std::int64_t* take(std::size_t n) {
     if (n <= Here - used_) return here_.data() + std::exchange(used_, used_ + n);
-    return more_.emplace_back(n).data();
+    return reinterpret_cast<std::int64_t*>(more_.take(n * sizeof(std::int64_t)));
   }
 
  private:
   std::array<std::int64_t, Here> here_;  // not set before it is taken
   std::size_t used_ = 0;
-  std::vector<std::vector<std::int64_t>> more_;
+  CallMemory more_;
 };
 
 /// Storage for the descriptors of one call, of up to Count arguments and targets.
@@ -64,8 +83,7 @@ class Arguments {
         if (!addressable(host.shape())) fail_sizes(host.shape(), count_);
         const E* data = host.data();
         if (!host.contiguous()) {
-          auto& copy = copies_.emplace_back(static_cast<std::size_t>(host.size()) * sizeof(E));
-          E* to = reinterpret_cast<E*>(copy.data());
+          E* to = reinterpret_cast<E*>(copies_.take(static_cast<std::size_t>(host.size()) * sizeof(E)));
           for (std::int64_t i = 0; i < host.size(); ++i) to[i] = host.at_flat(i);
           data = to;
         }
@@ -113,8 +131,9 @@ class Arguments {
     bool inside = false;
     for (const auto& m : kept()) inside |= bytes.data() >= m.data() && bytes.data() < m.data() + m.size();
     if (!inside) return result;
-    const auto& copy = copies_.emplace_back(bytes.begin(), bytes.end());
-    return {reinterpret_cast<const E*>(copy.data()), result.size()};
+    std::byte* const copy = copies_.take(bytes.size());
+    std::ranges::copy(bytes, copy);
+    return {reinterpret_cast<const E*>(copy), result.size()};
   }
 
  private:
@@ -135,7 +154,7 @@ class Arguments {
   std::array<std::span<const std::byte>, Count> memory_;  ///< of arrays and tensors, then of targets
   unsigned count_ = 0, kept_ = 0;
   Words<4 * Count> words_;
-  std::vector<std::vector<std::byte>> copies_;
+  CallMemory copies_;
 };
 
 /// Storage for the Count results of one call, and their way to host values.

@@ -19,6 +19,21 @@ namespace lantern::core {
 
 namespace detail {
 
+/// Before the memory itself. As aligned as what operator new gives.
+struct alignas(std::max_align_t) CallMemory::Block {
+  Block* before;
+};
+
+std::byte* CallMemory::take(std::size_t bytes) {
+  auto* const memory = static_cast<std::byte*>(::operator new(sizeof(Block) + bytes));
+  last_ = new (memory) Block{last_};
+  return memory + sizeof(Block);
+}
+
+void CallMemory::release() noexcept {
+  while (last_ != nullptr) ::operator delete(std::exchange(last_, last_->before));
+}
+
 void fail_shape(const std::vector<std::int64_t>& shape, const ir::Type& declared, std::size_t argument) {
   throw Error("argument " + std::to_string(argument + 1) + ": expected a tensor " + declared.str() +
               ", got " + ir::Type::tensor(declared.element(), shape).str());

@@ -118,16 +118,29 @@ requires(sizeof...(N) > 0 && !is_tag<P<T, N...>> && StructType<P<T, N...>>) stru
 template <class T>
 using rep_t = typename RepOf<std::remove_cvref_t<T>>::type;
 
-/// Flattened types of a product type; false where a tensor has no dimensions.
+/// Appends a leaf's type; false where it is a tensor without dimensions.
+template <class T>
+bool type_of_leaf(std::vector<ir::Type>& out) {
+  append(out, TypeOf<T>::get());
+  return !std::same_as<T, Tensor<typename Traits<T>::element>>;
+}
+/// Flattened types of a product type; false where a tensor has no dimensions. A vector of Reps has as many as by default.
 template <class P>
 bool types_of(std::vector<ir::Type>& out) {
-  bool known = true;
-  P prototype{};
-  for_each_rep(prototype, [&]<class T>(Rep<T>&) {
-    out.push_back(TypeOf<T>::get());
-    if constexpr (std::same_as<T, Tensor<typename Traits<T>::element>>) known = false;
-  });
-  return known;
+  if constexpr (RepType<P>) {
+    return type_of_leaf<typename P::value_type>(out);
+  } else if constexpr (TupleType<P> && countable<P>()) {
+    return []<class... T>(std::vector<ir::Type>& all, Types<T...>) {
+      bool known = true;
+      ((known = types_of<T>(all) && known), ...);
+      return known;
+    }(out, part_types<P>{});
+  } else {
+    bool known = true;
+    P prototype{};
+    for_each_rep(prototype, [&]<class T>(Rep<T>&) { known = type_of_leaf<T>(out) && known; });
+    return known;
+  }
 }
 
 }  // namespace detail

@@ -16,6 +16,13 @@
 template class std::vector<lantern::core::Datum>;
 template class std::vector<lantern::ir::Type>;
 
+namespace lantern::core::detail {
+
+void append(std::vector<Datum>& to, Datum d) { to.push_back(std::move(d)); }
+void append(std::vector<ir::Type>& to, const ir::Type& t) { to.push_back(t); }
+
+}  // namespace lantern::core::detail
+
 namespace lantern::core {
 
 Datum& Datum::operator=(Datum&& o) noexcept {

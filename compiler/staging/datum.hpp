@@ -149,6 +149,12 @@ extern template class std::vector<lantern::ir::Type>;
 
 namespace lantern::core {
 
+namespace detail {
+// Compiled once, and not in each program.
+void append(std::vector<Datum>& to, Datum d);
+void append(std::vector<ir::Type>& to, const ir::Type& t);
+}  // namespace detail
+
 /// Which evaluation this thread is in the middle of; 0 when it is in none. No two have the same number.
 std::uint64_t current_evaluation();
 

@@ -150,7 +150,7 @@ constexpr bool any_rep() {
 
 template <class P>
 void flatten(const P& p, Datums& out) {
-  for_each_rep(p, [&](const auto& r) { out.push_back(r.datum()); });
+  for_each_rep(p, [&](const auto& r) { append(out, r.datum()); });
 }
 template <class P>
 Datums flatten(const P& p) {

@@ -142,13 +142,13 @@ std::string text_of(const std::filesystem::path& file) {
   std::ifstream in(file);
   return {std::istreambuf_iterator<char>(in), {}};
 }
-/// Whether a file declares a function of this name: behind its type at the beginning of a line, or behind a type with <>.
+/// Whether a file declares a function of this name: behind its type, at the beginning of a line. Variables of functions are indented.
 bool declares(const std::filesystem::path& file, const std::string& name) {
   const std::string text = text_of(file);
   const std::string declared = " " + name + "(";
   for (std::size_t at = text.find(declared, 1); at != std::string::npos; at = text.find(declared, at + 1)) {
     const std::size_t line = text.rfind('\n', at) + 1;
-    if (text[at - 1] == '>' || (ir::is_word(text[line]) && text.compare(line, 7, "return ") != 0)) return true;
+    if (ir::is_word(text[line])) return true;
   }
   return false;
 }

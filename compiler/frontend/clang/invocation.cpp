@@ -78,6 +78,8 @@ bool precompile(const std::string& header, Purpose purpose, const std::vector<st
   Messages messages(text);
   std::vector<std::string> words = arguments;
   words.insert(words.end(), {"-x", "c++-header", header});
+  // Otherwise each file that begins with it makes their bodies.
+  if (purpose == Purpose::compiling) words.push_back("-fpch-instantiate-templates");
   clang::GeneratePCHAction action;
   return run(action, messages, purpose, words, {to, ""});
 }

@@ -148,7 +148,7 @@ std::optional<std::string> precompiled_headers(Purpose purpose, const std::vecto
   // Clang looks at the header again when it reads what was made from it: it stays, and stays as it is.
   const fs::path header = *directory / "headers.hpp";
   const std::string includes =
-      "#include \"" + std::string(native_header) + "\"\n#include \"lantern/lantern.hpp\"\n";
+      "#include \"" + std::string(native_header) + "\"\n#include \"lantern/compiler/frontend/usual.hpp\"\n";
   std::stringstream known;
   known << std::ifstream(header).rdbuf();
   if (known.str() != includes) std::ofstream(header) << includes;
