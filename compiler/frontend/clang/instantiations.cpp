@@ -67,26 +67,10 @@ bool Instantiations::concerns_user(const Decl* d) {
   return known_[d] = concerns;
 }
 
-struct Instantiations::LeftOut {
-  std::deque<Sema::PendingImplicitInstantiation> all;
-};
-
-Instantiations::Instantiations() : left_out_(std::make_unique<LeftOut>()) {}
-Instantiations::~Instantiations() = default;
-
 void Instantiations::leave_out_others(Sema& sema) {
   sources_ = &sema.getSourceManager();
   std::deque<Sema::PendingImplicitInstantiation>& pending = sema.PendingInstantiations;
-  if (sema.getDiagnostics().hasErrorOccurred()) {
-    pending.insert(pending.end(), left_out_->all.begin(), left_out_->all.end());
-    left_out_->all.clear();
-    return;
-  }
-  std::erase_if(pending, [this](const Sema::PendingImplicitInstantiation& p) {
-    const bool without_use = !concerns_user(p.first);
-    if (without_use) left_out_->all.push_back(p);
-    return without_use;
-  });
+  std::erase_if(pending, [this](const Sema::PendingImplicitInstantiation& p) { return !concerns_user(p.first); });
 }
 
 }  // namespace lantern::frontend

@@ -1,7 +1,6 @@
 // Which templates of the headers need bodies in a syntax tree that is only read.
 #pragma once
 
-#include <memory>
 #include <unordered_map>
 
 namespace clang {
@@ -23,10 +22,7 @@ bool is_of_user(const clang::SourceManager& sources, clang::FileID file);
 /// templates are among its arguments or around it.
 class Instantiations {
  public:
-  Instantiations();
-  ~Instantiations();
-  /// Removes the bodies without use from those that Clang has yet to make. Once there is an error, they are made after
-  /// all, so that all errors are told.
+  /// Removes the bodies without use from those that Clang has yet to make. They may hold errors.
   void leave_out_others(clang::Sema& sema);
 
  private:
@@ -36,8 +32,6 @@ class Instantiations {
 
   const clang::SourceManager* sources_ = nullptr;
   std::unordered_map<const clang::Decl*, bool> known_;
-  struct LeftOut;
-  std::unique_ptr<LeftOut> left_out_;
 };
 
 }  // namespace lantern::frontend

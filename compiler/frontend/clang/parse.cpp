@@ -57,19 +57,19 @@ class FileWatch : public clang::PPCallbacks {
 class Action : public clang::ASTFrontendAction {
  public:
   using Look = std::function<void(clang::ASTContext&, const FilesSeen&)>;
-  explicit Action(const Look& look) : look_(look) {}
+  Action(const Look& look, bool all_bodies) : look_(look), all_bodies_(all_bodies) {}
   std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler,
                                                         llvm::StringRef) override {
     compiler.getPreprocessor().addPPCallbacks(
         std::make_unique<FileWatch>(compiler.getSourceManager(), seen_));
     class Consumer : public clang::SemaConsumer {
      public:
-      Consumer(const Look& look, const FilesSeen& seen) : look_(look), seen_(seen) {}
+      Consumer(const Look& look, const FilesSeen& seen, bool all_bodies) : look_(look), seen_(seen), all_bodies_(all_bodies) {}
       void InitializeSema(clang::Sema& sema) override { sema_ = &sema; }
       void ForgetSema() override { sema_ = nullptr; }
       /// After each declaration of the file, and after each body of a template.
       bool HandleTopLevelDecl(clang::DeclGroupRef) override {
-        if (sema_ != nullptr) instantiations_.leave_out_others(*sema_);
+        if (sema_ != nullptr && !all_bodies_) instantiations_.leave_out_others(*sema_);
         return true;
       }
       void HandleTranslationUnit(clang::ASTContext& ast) override { look_(ast, seen_); }
@@ -77,28 +77,30 @@ class Action : public clang::ASTFrontendAction {
      private:
       const Look& look_;
       const FilesSeen& seen_;
+      const bool all_bodies_;
       clang::Sema* sema_ = nullptr;
       Instantiations instantiations_;
     };
-    return std::make_unique<Consumer>(look_, seen_);
+    return std::make_unique<Consumer>(look_, seen_, all_bodies_);
   }
 
  private:
   const Look& look_;
+  const bool all_bodies_;
   FilesSeen seen_;
 };
 
 /// Nothing where the precompiled headers may be at fault: they are older than a header of the system. What is said of
 /// headers, too, is said without them.
 std::optional<Parsed> parse_once(const std::string& path, std::vector<std::string> arguments, const Action::Look& look,
-                                 const std::optional<std::string>& headers) {
+                                 const std::optional<std::string>& headers, bool all_bodies) {
   Parsed parsed;
   if (headers)
     arguments.insert(arguments.end(), {"-include-pch", *headers});
   else
     arguments.insert(arguments.end(), {"-include", native_header});
   arguments.insert(arguments.end(), {"-x", "c++", path});
-  Action action(look);
+  Action action(look, all_bodies);
   Messages messages(parsed.messages);
   parsed.good = run(action, messages, Purpose::reading, arguments);
   if (headers && messages.errors_elsewhere > 0) return std::nullopt;
@@ -107,9 +109,14 @@ std::optional<Parsed> parse_once(const std::string& path, std::vector<std::strin
 
 Parsed parse_files(const std::string& path, const std::vector<std::string>& arguments, const Action::Look& look) {
   const std::optional<std::string> headers = precompiled_headers(Purpose::reading, arguments);
+  // Where there are errors, all of them are told, in the order of the compiler.
   if (headers)
-    if (std::optional<Parsed> parsed = parse_once(path, arguments, look, headers)) return std::move(*parsed);
-  return *parse_once(path, arguments, look, std::nullopt);
+    for (const bool all_bodies : {false, true}) {
+      std::optional<Parsed> parsed = parse_once(path, arguments, look, headers, all_bodies);
+      if (!parsed) break;
+      if (parsed->good || all_bodies) return std::move(*parsed);
+    }
+  return *parse_once(path, arguments, look, std::nullopt, true);
 }
 
 /// Whether a line is #if, #else, #endif, ...
