@@ -27,7 +27,6 @@ using passes::LoopShape;
 const CompileOptions lanes{.target = Target::cpp, .opt = 3, .lanes = test::lanes_under_test()};
 CompileOptions scalar() {
   CompileOptions o = lanes;
-  o.target = Target::c;
   o.disabled_passes = {"vectorise"};
   return o;
 }

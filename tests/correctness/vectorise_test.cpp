@@ -19,7 +19,6 @@ using Mat = Rep<Tensor<double, dyn, dyn>>;
 const CompileOptions lanes{.target = Target::cpp, .opt = 3, .lanes = test::lanes_under_test()};
 CompileOptions scalar() {
   CompileOptions o = lanes;
-  o.target = Target::c;
   o.disabled_passes = {"vectorise"};
   return o;
 }
