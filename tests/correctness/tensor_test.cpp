@@ -51,18 +51,14 @@ TensorValue<double> check(const char* name, const Function& f, const TensorValue
   INFO(name);
   const auto program = [f](T t) { return f(t); };
   const TensorValue<double> y = eager(program)(x);
-  const auto same_value = [&](const TensorValue<double>& z) {
+  for (const Target target : {Target::c, Target::cpp}) {
+    INFO((target == Target::c ? "C" : "C++"));
+    const auto compiled = compile(program, {.target = target, .opt = target == Target::c ? 0 : 2});
+    const TensorValue<double> z = compiled(x);
     CHECK(z.shape == y.shape);
     same(z.data, y.data, 1e-12);
-  };
-  const auto options = [](Target target) { return CompileOptions{.target = target, .opt = target == Target::c ? 0 : 2}; };
-  if (!smooth) {
-    for (const Target target : {Target::c, Target::cpp}) {
-      INFO((target == Target::c ? "C" : "C++"));
-      same_value(compile(program, options(target))(x));
-    }
-    return y;
   }
+  if (!smooth) return y;
   const auto scalar = [f](T t) { return weighed(f(t)); };
   const auto run = eager(scalar);
   const TensorValue<double> reverse = eager(grad(scalar))(x);
@@ -78,11 +74,9 @@ TensorValue<double> check(const char* name, const Function& f, const TensorValue
     CHECK(reverse.data[i] == Approx((run(up) - run(down)) / 2e-5).epsilon(1e-5).margin(1e-6));
   }
   for (const Target target : {Target::c, Target::cpp}) {
-    INFO((target == Target::c ? "C" : "C++"));
-    const auto both = [=](T t) { return std::tuple(program(t), grad(scalar)(t)); };
-    const auto [value, gradient] = compile(both, options(target))(x);
-    same_value(value);
-    same(gradient.data, reverse.data, 1e-9);
+    INFO((target == Target::c ? "gradient in C" : "gradient in C++"));
+    const auto gradient = compile(grad(scalar), {.target = target, .opt = target == Target::c ? 0 : 2});
+    same(gradient(x).data, reverse.data, 1e-9);
   }
   // Second order: the Hessian times a vector, against differences of gradients.
   TensorValue<double> up = x, down = x;
