@@ -56,7 +56,8 @@ std::pair<std::size_t, std::size_t> loops(F f) {
 const std::vector<double>& flat(const std::vector<double>& x) { return x; }
 const std::vector<double>& flat(const TensorValue<double>& x) { return x.data; }
 
-/// The value and the gradient in all ways: those of the program without passes. Compiled once, for all inputs.
+/// The value and the gradient in all ways: those of the program without passes. Compiled once, for all
+/// inputs.
 template <class F>
 class Same {
  public:
@@ -65,8 +66,8 @@ class Same {
     CompileOptions threads = lanes, apart = lanes;
     threads.threads = 2;
     apart.disabled_passes = {"full_unrolling"};
-    for (const CompileOptions& way : {CompileOptions{.target = Target::c, .opt = 0}, CompileOptions{.target = Target::c}, lanes,
-                                      threads, apart})
+    for (const CompileOptions& way : {CompileOptions{.target = Target::c, .opt = 0},
+                                      CompileOptions{.target = Target::c}, lanes, threads, apart})
       ways_.emplace_back(compile(f, way), compile(grad(f), way));
   }
   template <class... In>
@@ -85,7 +86,8 @@ class Same {
   }
 
  private:
-  std::vector<std::pair<decltype(compile(std::declval<F>())), decltype(compile(grad(std::declval<F>())))>> ways_;
+  std::vector<std::pair<decltype(compile(std::declval<F>())), decltype(compile(grad(std::declval<F>())))>>
+      ways_;
 };
 
 }  // namespace

@@ -127,7 +127,8 @@ TensorValue<double> matrix(std::int64_t rows, std::int64_t columns, double from)
 std::span<const double> elements(const std::vector<double>& v) { return v; }
 std::span<const double> elements(const TensorValue<double>& v) { return v.data; }
 
-/// Values bit for bit, where arithmetic is the program's: each element adds up in its order. Compiled once, for all inputs.
+/// Values bit for bit, where arithmetic is the program's: each element adds up in its order. Compiled once,
+/// for all inputs.
 template <class F>
 class Exact {
  public:

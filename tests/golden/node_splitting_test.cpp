@@ -5,8 +5,8 @@
 #include <regex>
 #include <thread>
 
-#include "../correctness/row_programs.hpp"
 #include "../correctness/depth.hpp"
+#include "../correctness/row_programs.hpp"
 #include "../lanes.hpp"
 #include "../occurrences.hpp"
 #include "around_pass.hpp"
@@ -139,8 +139,8 @@ const std::vector<double>& flat(const std::vector<double>& x) { return x; }
 const std::vector<double>& flat(const TensorValue<double>& x) { return x.data; }
 std::vector<double> flat(double x) { return {x}; }
 
-/// The value and the gradient, in lanes and in a way that is another for each number of lanes: those of the program without
-/// passes.
+/// The value and the gradient, in lanes and in a way that is another for each number of lanes: those of the
+/// program without passes.
 template <class F>
 class Everywhere {
  public:
