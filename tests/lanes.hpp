@@ -1,4 +1,5 @@
-// How many lanes vectors have in the tests of vectors: ctest runs each with 2, 4 and 8, whatever the machine has.
+// How many lanes vectors have in the tests of vectors: ctest runs each with 2, 4 and 8, whatever the machine
+// has. What does not depend on that is tried in one of the three runs.
 #pragma once
 
 #include <cstdlib>

@@ -145,6 +145,10 @@ static bool protects = false;  // device memory from the host, outside of launch
 struct Allocation {
   char *mapping, *data;
   size_t mapped, bytes;
+  char *from, *to;  // what may be touched now, in whole pages; empty where both are the same
+
+  char* first() const { return mapping + fence_bytes; }
+  char* last() const { return mapping + mapped - fence_bytes; }
 
   bool contains(const void* p, size_t n) const {
     const char* c = static_cast<const char*>(p);
@@ -155,40 +159,68 @@ static std::vector<Allocation> allocations;
 
 // The first byte that differs from the guard, or null.
 inline const char* first_change(const char* from, const char* to) {
-  for (; from < to; ++from)
-    if (static_cast<unsigned char>(*from) != guard_byte) return from;
-  return nullptr;
+  if (from >= to) return nullptr;
+  // Each byte is the one before it: a comparison of the C library's is many times as fast as a loop.
+  if (static_cast<unsigned char>(*from) == guard_byte && !memcmp(from, from + 1, size_t(to - from) - 1)) return nullptr;
+  while (static_cast<unsigned char>(*from) == guard_byte) ++from;
+  return from;
 }
 
-inline bool intact(const Allocation& a, const char* when) {
+// Opens the pages that hold the n bytes at p, and those between them and what is open.
+inline void open_pages(Allocation& a, const char* p, size_t n) {
+  char* from = a.first() + (p - a.first()) / page * page;
+  char* to = a.first() + (size_t(p - a.first()) + n + page - 1) / page * page;
+  if (a.from != a.to) {
+    from = from < a.from ? from : a.from;
+    to = to > a.to ? to : a.to;
+    if (from < a.from) mprotect(from, size_t(a.from - from), PROT_READ | PROT_WRITE);
+    if (to > a.to) mprotect(a.to, size_t(to - a.to), PROT_READ | PROT_WRITE);
+  } else {
+    mprotect(from, size_t(to - from), PROT_READ | PROT_WRITE);
+  }
+  a.from = from;
+  a.to = to;
+}
+inline void close_pages(Allocation& a) {
+  if (a.from != a.to) mprotect(a.from, size_t(a.to - a.from), PROT_NONE);
+  a.to = a.from;
+}
+
+// What is not open has not changed.
+inline bool intact(Allocation& a, const char* when) {
   const char *low = a.data - guard_bytes, *high = a.data + a.bytes;
-  const char* changed = first_change(low, a.data);
-  if (!changed) changed = first_change(high, high + guard_bytes);
+  const auto change = [&](const char* from, const char* to) {
+    return first_change(from > a.from ? from : a.from, to < a.to ? to : a.to);
+  };
+  const char* changed = change(low, a.data);
+  if (!changed) changed = change(high, high + guard_bytes);
   if (!changed) return true;
   report(cudaErrorIllegalAddress, "%s: a write at offset %td of a device allocation of %zu bytes", when,
          changed - a.data, a.bytes);
+  open_pages(a, low, size_t(high + guard_bytes - low));
   memset(a.data - guard_bytes, guard_byte, guard_bytes);
   memset(a.data + a.bytes, guard_byte, guard_bytes);
   return false;
 }
 
-// What the host may do with device memory from now on.
-inline void open_memory(bool open) {
-  if (!protects) return;
-  for (const Allocation& a : allocations)
-    mprotect(a.mapping + fence_bytes, a.mapped - 2 * fence_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
-}
-
-struct OpenMemory {
-  OpenMemory() { open_memory(true); }
-  ~OpenMemory() { open_memory(false); }
-};
-
-inline const Allocation* owner(const void* p, size_t n) {
-  for (const Allocation& a : allocations)
+inline Allocation* owner(const void* p, size_t n) {
+  for (Allocation& a : allocations)
     if (a.contains(p, n)) return &a;
   return nullptr;
 }
+
+// Where memory is protected, it is opened for a copy, or for a kernel by pages that it touches, and closed behind it.
+struct OpenMemory {
+  OpenMemory() = default;
+  OpenMemory(const void* p, size_t n) { open(p, n); }
+  ~OpenMemory() {
+    if (!protects) return;
+    for (Allocation& a : allocations) close_pages(a);
+  }
+  void open(const void* p, size_t n) {
+    if (Allocation* const a = protects ? owner(p, n) : nullptr) open_pages(*a, static_cast<const char*>(p), n);
+  }
+};
 
 inline cudaError_t allocate(void** result, size_t bytes) {
   const Lock lock;
@@ -203,20 +235,24 @@ inline cudaError_t allocate(void** result, size_t bytes) {
   if (m == MAP_FAILED) return report(cudaErrorMemoryAllocation, "cudaMalloc: no memory for %zu bytes", bytes);
   char* low = static_cast<char*>(m) + fence_bytes;
   mprotect(low, inner, PROT_READ | PROT_WRITE);
-  const Allocation a{static_cast<char*>(m), low + guard_bytes, inner + 2 * fence_bytes, bytes};
+  Allocation a{static_cast<char*>(m), low + guard_bytes, inner + 2 * fence_bytes, bytes, low, low + inner};
   memset(low, guard_byte, guard_bytes);
   memset(a.data + bytes, guard_byte, guard_bytes);
   if (bytes <= largest_fill) memset(a.data, 0xFF, bytes);
+  if (protects) close_pages(a);
   allocations.push_back(a);
-  if (protects) mprotect(low, inner, PROT_NONE);
   *result = a.data;
   return cudaSuccess;
 }
 
 // ---- the threads of a block
 
+// Where a switch goes on. Those of <ucontext.h> ask the system for the signal mask each time, and take fifty times as long.
+using Place = void* [5];
+
 struct Fiber {
-  ucontext_t context;
+  Place place;
+  bool begun = false;  // on its stack lies a worker
   char* stack = nullptr;
   unsigned thread = 0;
   int line = 0;
@@ -240,7 +276,8 @@ struct Fibers : std::vector<Fiber*> {
 static Fibers fibers;
 
 static Fiber* running = nullptr;
-static ucontext_t scheduler;
+static Place scheduler;
+static bool all_ended = true;  // the workers wait for the next block
 static unsigned next_thread = 0, block_threads = 0, returned = 0, exited = 0;
 // What the threads of a warp hand to each other: twice, so that one may begin the next exchange before all have ended
 // this one.
@@ -280,32 +317,38 @@ inline uint3 place(unsigned i, const dim3& size) {
   return {i % size.x, i / size.x % size.y, i / size.x / size.y};
 }
 
+[[noreturn]] __attribute__((noinline)) inline void go_on_at(Place& place) { __builtin_longjmp(place, 1); }
+__attribute__((noinline)) inline void to_scheduler() {
+  if (!__builtin_setjmp(running->place)) go_on_at(scheduler);
+}
+
 // A worker runs one thread after the other until one of them waits; then the scheduler starts another worker.
-__attribute__((noinline)) inline void work() {
-  while (next_thread < block_threads) {
-    running->thread = backwards ? block_threads - 1 - next_thread : next_thread;
-    ++next_thread;
-    threadIdx = place(running->thread, blockDim);
-    kernel_call(kernel_argument);
-    ++returned;
+[[noreturn]] __attribute__((noinline)) inline void work() {
+  for (;;) {
+    while (next_thread < block_threads) {
+      running->thread = backwards ? block_threads - 1 - next_thread : next_thread;
+      ++next_thread;
+      threadIdx = place(running->thread, blockDim);
+      kernel_call(kernel_argument);
+      ++returned;
+    }
+    running->waiting = false;
+    to_scheduler();
   }
-  running->waiting = false;
-  swapcontext(&running->context, &scheduler);
 }
 
 __attribute__((noinline)) inline void barrier(int line, bool warp = false) {
   running->waiting = true;
   running->line = line;
   running->warp = warp;
-  swapcontext(&running->context, &scheduler);
+  to_scheduler();
 }
 
 // What `asm("exit;")` does.
 [[noreturn]] __attribute__((noinline)) inline void exit_thread() {
   ++exited;
-  running->waiting = false;
-  swapcontext(&running->context, &scheduler);
-  abort();
+  running->waiting = running->begun = false;
+  go_on_at(scheduler);
 }
 
 inline Fiber* fiber(size_t i) {
@@ -320,10 +363,24 @@ inline Fiber* fiber(size_t i) {
   return fibers[i];
 }
 
+[[noreturn]] __attribute__((noinline)) inline void begin(Fiber* f) {
+  ucontext_t context;
+  getcontext(&context);
+  context.uc_stack.ss_sp = f->stack + page;
+  context.uc_stack.ss_size = fiber_stack;
+  context.uc_link = nullptr;
+  makecontext(&context, work, 0);
+  f->begun = true;
+  setcontext(&context);
+  abort();
+}
+
 __attribute__((noinline)) inline void resume(Fiber* f) {
   running = f;
   threadIdx = place(f->thread, blockDim);
-  swapcontext(&scheduler, &f->context);
+  if (__builtin_setjmp(scheduler)) return;
+  if (f->begun) go_on_at(f->place);
+  begin(f);
 }
 
 struct Name {
@@ -339,14 +396,12 @@ inline cudaError_t run_block() {
   memset(warp_epochs, 0, sizeof warp_epochs);
   block_epoch = 0;
   block_acquired = 0;
+  if (!all_ended)
+    for (Fiber* f : fibers) f->begun = false;
+  all_ended = false;
   std::vector<Fiber*> waiting;
   for (size_t used = 0; next_thread < block_threads;) {
     Fiber* f = fiber(used);
-    getcontext(&f->context);
-    f->context.uc_stack.ss_sp = f->stack + page;
-    f->context.uc_stack.ss_size = fiber_stack;
-    f->context.uc_link = nullptr;
-    makecontext(&f->context, work, 0);
     f->thread = next_thread;
     resume(f);
     if (!f->waiting) continue;  // its stack is free again
@@ -413,6 +468,7 @@ inline cudaError_t run_block() {
     ++block_epoch;
     go_on([](const Fiber&) { return true; });
   }
+  all_ended = true;
   return cudaSuccess;
 }
 
@@ -424,8 +480,25 @@ static bool in_launch = false;
 static void* fault_address = nullptr;
 static struct sigaction old_segv, old_bus;
 
+// Opens what holds p, at least twice as much as is open, if that is closed memory of the device.
+inline bool open_at(const char* p) {
+  for (Allocation& a : allocations) {
+    if (!protects || p < a.first() || p >= a.last() || (p >= a.from && p < a.to)) continue;
+    const size_t more = size_t(a.to - a.from) > 16 * page ? size_t(a.to - a.from) : 16 * page;
+    if (p < a.from) {
+      char* const from = size_t(p - a.first()) > more ? const_cast<char*>(p) - more : a.first();
+      open_pages(a, from, size_t(p - from) + 1);
+    } else {
+      open_pages(a, p, size_t(a.last() - p) > more ? more : size_t(a.last() - p));
+    }
+    return true;
+  }
+  return false;
+}
+
 inline void on_fault(int number, siginfo_t* info, void*) {
   if (in_launch && pthread_equal(launching, pthread_self())) {
+    if (open_at(static_cast<const char*>(info->si_addr))) return;
     fault_address = info->si_addr;
     siglongjmp(after_fault, 1);
   }
@@ -530,7 +603,7 @@ struct Launch {
         report_fault();
       }
     }
-    for (const Allocation& a : allocations)
+    for (Allocation& a : allocations)
       if (!intact(a, "after the launch")) return;
   }
 
@@ -698,7 +771,6 @@ inline cudaError_t cudaFree(void* p) {
   const Lock lock;
   for (size_t i = 0; i < allocations.size(); ++i) {
     if (allocations[i].data != p) continue;
-    const OpenMemory open;
     const bool good = intact(allocations[i], "at cudaFree");
     munmap(allocations[i].mapping, allocations[i].mapped);
     allocations.erase(allocations.begin() + static_cast<std::ptrdiff_t>(i));
@@ -722,7 +794,8 @@ inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemc
   if (owner(to, bytes) && owner(from, bytes) && a != b && a < b + bytes && b < a + bytes)
     return report(cudaErrorInvalidValue, "cudaMemcpy: %zu bytes within the device overlap", bytes);
   if (!owner(to, bytes) || !owner(from, bytes)) moved += static_cast<int64_t>(bytes);
-  const OpenMemory open;
+  OpenMemory open(to, bytes);
+  open.open(from, bytes);
   memmove(to, from, bytes);
   return cudaSuccess;
 }
@@ -737,7 +810,7 @@ inline cudaError_t cudaMemset(void* to, int byte, size_t bytes) {
   if (bytes != 0 && !owner(to, bytes))
     return report(cudaErrorInvalidValue, "cudaMemset: the destination is no device memory of %zu bytes",
                   bytes);
-  const OpenMemory open;
+  const OpenMemory open(to, bytes);
   memset(to, byte, bytes);
   return cudaSuccess;
 }
@@ -773,9 +846,13 @@ extern "C" inline __attribute__((used)) void lantern_emulator_backwards(int yes)
 }
 /// Whether the host cannot touch device memory from here on but by copies.
 extern "C" inline __attribute__((used)) void lantern_emulator_protect(int yes) {
-  lantern_emulator::open_memory(true);
-  lantern_emulator::protects = yes != 0;
-  lantern_emulator::open_memory(false);
+  using namespace lantern_emulator;
+  protects = yes != 0;
+  for (Allocation& a : allocations)
+    if (protects)
+      close_pages(a);
+    else
+      open_pages(a, a.first(), size_t(a.last() - a.first()));
 }
 /// Since the program began: kernels and fills (0), waits of the host (1), device allocations (2), bytes
 /// copied between host and device (3).

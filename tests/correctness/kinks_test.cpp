@@ -231,8 +231,7 @@ std::vector<std::pair<std::string, CompileOptions>> compilers() {
     all.push_back({"Target::c, opt " + std::to_string(opt), {.target = Target::c, .opt = opt}});
     all.push_back({"Target::cpp, opt " + std::to_string(opt), {.target = Target::cpp, .opt = opt}});
   }
-  all.push_back({"strict", {.target = Target::cpp, .strict_math = true}});
-  all.push_back({"two threads", {.target = Target::cpp, .threads = 2}});
+  all.push_back({"strict, two threads", {.target = Target::cpp, .strict_math = true, .threads = 2}});
   return all;
 }
 

@@ -129,64 +129,89 @@ auto in_place(int a, bool back) {
   };
 }
 
-template <class F, class... In>
-void same(F f, const In&... in) {
-  const auto expected = compile(f, {.target = Target::c, .opt = 0})(in...);
-  for (const bool strict : {false, true}) {
-    const auto got = compile(
-        f, {.target = Target::cpp, .opt = 3, .strict_math = strict, .lanes = lanes_under_test()})(in...);
-    if constexpr (std::is_same_v<decltype(got), const double>) {
-      CHECK(agree::close(got, expected, 1e-11));
-    } else if constexpr (requires { got.data[0]; }) {
-      check_close(got.data, expected.data);
-    } else {
-      check_close(got, expected);
+/// The numbers of a function in lanes: those of one after another. Compiled once, for all inputs.
+template <class F>
+class Same {
+ public:
+  explicit Same(F f) : slow_(compile(f, {.target = Target::c, .opt = 0})) {
+    for (const bool strict : {false, true})
+      fast_.push_back(compile(f, {.target = Target::cpp, .opt = 3, .strict_math = strict, .lanes = lanes_under_test()}));
+  }
+  template <class... In>
+  void operator()(const In&... in) const {
+    const auto expected = slow_(in...);
+    for (const auto& fast : fast_) {
+      const auto got = fast(in...);
+      if constexpr (std::is_same_v<decltype(got), const double>) {
+        CHECK(agree::close(got, expected, 1e-11));
+      } else if constexpr (requires { got.data[0]; }) {
+        check_close(got.data, expected.data);
+      } else {
+        check_close(got, expected);
+      }
     }
   }
-}
+
+ private:
+  using Call = decltype(compile(std::declval<F>()));
+  Call slow_;
+  std::vector<Call> fast_;
+};
 
 }  // namespace
 
 TEST_CASE("wide lanes: the same numbers as one after another", "[lanes]") {
+  const Same near(nearest);
+  const Same pull(pulls);
+  const Same by_columns(columns);
+  const Same slopes(grad<0>(nearest));
   for (const std::size_t n : {1u, 7u, 16u, 63u, 64u, 65u, 130u}) {
     CAPTURE(n);
     const std::vector<double> x = numbers(n * 5, 0.3), c = numbers(3 * 5, 0.9), line = numbers(n, 0.2);
-    same(nearest, matrix(x, n, 5), matrix(c, 3, 5));
-    same(pulls, line);
+    near(matrix(x, n, 5), matrix(c, 3, 5));
+    pull(line);
     std::vector<std::int64_t> at(n);
     for (std::size_t i = 0; i < n; ++i)
       at[i] = static_cast<std::int64_t>((i * 7) % std::min<std::size_t>(n, 5));
-    same(columns, matrix(x, n, 5), at, static_cast<std::int64_t>(std::min<std::size_t>(n, 4)));
-    same(grad<0>(nearest), matrix(x, n, 5), matrix(c, 3, 5));
+    by_columns(matrix(x, n, 5), at, static_cast<std::int64_t>(std::min<std::size_t>(n, 4)));
+    slopes(matrix(x, n, 5), matrix(c, 3, 5));
   }
 }
 
 TEST_CASE("wide lanes: every second, third or fourth element, and from the last to the first", "[lanes]") {
+  const CompileOptions wide{.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()};
+  const auto f = compile(every_so_many, wide);
+  const auto integers = compile(every_so_many_integers, wide);
+  const auto added = [](A c, A d) { return sum(every_so_many(c, d)); };
+  const Same every(every_so_many);
+  const Same every_c(grad<0>(added));
+  const Same every_d(grad<1>(added));
   for (const std::size_t n : {1u, 7u, 16u, 63u, 64u, 65u, 130u}) {
     CAPTURE(n);
     const std::vector<double> x = numbers(n, 0.3);
     std::vector<double> y = numbers(4 * n - 1, 0.7);
     for (std::size_t i = 3; i < y.size(); i += 5) y[i] = -0.0;
-    same(every_so_many, x, y);
-    const auto f = compile(every_so_many, {.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()});
+    every(x, y);
     const std::vector<double> z = f(x, y);
     for (std::size_t i = 0; i < y.size(); ++i)  // what is not written keeps its bits
       if (i % 3 != 0 && i % 4 != 2 && (i % 2 != 1 || i > 2 * n))
         CHECK(std::signbit(z[i]) == std::signbit(y[i]));
-    same(grad<0>([](A c, A d) { return sum(every_so_many(c, d)); }), x, y);
-    same(grad<1>([](A c, A d) { return sum(every_so_many(c, d)); }), x, y);
+    every_c(x, y);
+    every_d(x, y);
     std::vector<std::int64_t> whole(n), into(4 * n);
     for (std::size_t i = 0; i < n; ++i) whole[i] = static_cast<std::int64_t>(i * i) - 9;
     for (std::size_t i = 0; i < into.size(); ++i) into[i] = -static_cast<std::int64_t>(i);
-    const CompileOptions wide{.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()};
-    CHECK(compile(every_so_many_integers, wide)(whole, into) == eager(every_so_many_integers)(whole, into));
+    CHECK(integers(whole, into) == eager(every_so_many_integers)(whole, into));
   }
+  const auto sums = [](A x, A y) { return sum(backwards(x, y)); };
+  const Same back_all(backwards);
+  const Same back_x(grad<0>(sums));
+  const Same back_y(grad<1>(sums));
   for (const std::size_t n : {1u, 7u, 16u, 63u, 64u, 65u, 130u}) {
     CAPTURE(n);
-    const auto total = [](A x, A y) { return sum(backwards(x, y)); };
-    same(backwards, numbers(n, 0.3), numbers(n, 0.9));
-    same(grad<0>(total), numbers(n, 0.3), numbers(n, 0.9));
-    same(grad<1>(total), numbers(n, 0.3), numbers(n, 0.9));
+    back_all(numbers(n, 0.3), numbers(n, 0.9));
+    back_x(numbers(n, 0.3), numbers(n, 0.9));
+    back_y(numbers(n, 0.3), numbers(n, 0.9));
   }
   const std::string back = compile(backwards, {.target = Target::cpp, .opt = 3, .lanes = 8}).source();
   CHECK(back.find("load_back") != std::string::npos);
@@ -195,10 +220,12 @@ TEST_CASE("wide lanes: every second, third or fourth element, and from the last 
   const auto products = [](A x, A y) {
     return total(x.size(), [&](I i) { return x[i] * exp(y[2 * i]) + y[3 * i + 1] * y[4 * i] * x[i]; });
   };
+  const Same products_x(grad<0>(products));
+  const Same products_y(grad<1>(products));
   for (const std::size_t n : {1u, 7u, 16u, 63u, 64u, 65u, 130u}) {
     CAPTURE(n);
-    same(grad<0>(products), numbers(n, 0.3), numbers(4 * n, 0.9));
-    same(grad<1>(products), numbers(n, 0.3), numbers(4 * n, 0.9));
+    products_x(numbers(n, 0.3), numbers(4 * n, 0.9));
+    products_y(numbers(n, 0.3), numbers(4 * n, 0.9));
   }
   const std::string adds = compile(grad<1>(products), {.target = Target::cpp, .opt = 3, .lanes = 8}).source();
   for (const std::string step : {"2", "3", "4"}) CHECK(adds.find("add_every" + step) != std::string::npos);
@@ -244,6 +271,12 @@ TEST_CASE("wide lanes: sums of the same elements, from the last to the first", "
 }
 
 TEST_CASE("wide lanes: a side of a branch that no lane takes is left out", "[lanes]") {
+  const Same sum_of(weighted);
+  const Same weights(grad<0>(weighted));
+  const Same values(grad<1>(weighted));
+  const Same fade(fading);
+  const Same fade_x(grad<1>(fading));
+  const Same rarely(seldom);
   for (const std::size_t n : {1u, 7u, 16u, 63u, 64u, 65u, 130u}) {
     CAPTURE(n);
     const std::size_t columns = 6;
@@ -253,14 +286,14 @@ TEST_CASE("wide lanes: a side of a branch that no lane takes is left out", "[lan
     // The last column has an element nowhere, and nobody has a weight for it.
     const std::vector<std::int64_t> at{0, 0, static_cast<std::int64_t>(n) - 1, 0, 0, 1'000'000};
     const std::vector<double> x = numbers(n, 0.3);
-    same(weighted, matrix(w, n, columns), x, at);
-    same(grad<0>(weighted), matrix(w, n, columns), x, at);
-    same(grad<1>(weighted), matrix(w, n, columns), x, at);
-    same(fading, matrix(w, n, columns), x);
-    same(grad<1>(fading), matrix(w, n, columns), x);
-    same(seldom, matrix(w, n, columns), x);
+    sum_of(matrix(w, n, columns), x, at);
+    weights(matrix(w, n, columns), x, at);
+    values(matrix(w, n, columns), x, at);
+    fade(matrix(w, n, columns), x);
+    fade_x(matrix(w, n, columns), x);
+    rarely(matrix(w, n, columns), x);
     const std::vector<double> none(n * columns, 0.0);
-    same(weighted, matrix(none, n, columns), x, at);
+    sum_of(matrix(none, n, columns), x, at);
   }
   const CompileOptions wide{.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()};
   CHECK(compile(fading, wide).source("ir").find("lane_any") != std::string::npos);
