@@ -134,35 +134,19 @@ static inline int32_t lt_i32_of_f32(float x) {
 )c"},
       // The same of what the iteration before has left: the next one waits for one instruction, and not for a branch.
       {"carried_min", functions, {"rarely"}, R"c(static inline double lt_carried_min(double x, double y) {
-  if (LT_RARELY(x != x)) {
-    LT_STAYS_BRANCH();
-    return y;
-  }
-  return y < x ? y : x;
+  return LT_RARELY(x != x) ? y : y < x ? y : x;
 }
 )c"},
       {"carried_minf", functions, {"rarely"}, R"c(static inline float lt_carried_minf(float x, float y) {
-  if (LT_RARELY(x != x)) {
-    LT_STAYS_BRANCH();
-    return y;
-  }
-  return y < x ? y : x;
+  return LT_RARELY(x != x) ? y : y < x ? y : x;
 }
 )c"},
       {"carried_max", functions, {"rarely"}, R"c(static inline double lt_carried_max(double x, double y) {
-  if (LT_RARELY(x != x)) {
-    LT_STAYS_BRANCH();
-    return y;
-  }
-  return y > x ? y : x;
+  return LT_RARELY(x != x) ? y : y > x ? y : x;
 }
 )c"},
       {"carried_maxf", functions, {"rarely"}, R"c(static inline float lt_carried_maxf(float x, float y) {
-  if (LT_RARELY(x != x)) {
-    LT_STAYS_BRANCH();
-    return y;
-  }
-  return y > x ? y : x;
+  return LT_RARELY(x != x) ? y : y > x ? y : x;
 }
 )c"},
       // Vectors of numbers, whatever the shape.

@@ -119,12 +119,6 @@ typedef struct lt_panels {
 #else
 #define LT_RARELY(x) (x)
 #endif
-/* In a branch that Clang keeps one: it would join its condition with that of a choice behind it, and wait for both. */
-#if defined __clang__ && !defined __CUDACC__ && !defined __CUDACC_RTC__
-#define LT_STAYS_BRANCH() __asm__ volatile("")
-#else
-#define LT_STAYS_BRANCH() (void)0
-#endif
 )c"},
       {"put", functions, {"workspace", "cold"}, R"c(/* Messages are composed in the workspace. */
 LT_SELDOM static char* lt_put(lt_workspace* ws, char* at, const char* text) {
