@@ -100,7 +100,7 @@ class Prelude {
   std::string part_by_part(const std::string& what, const std::string& function, ir::Kind kind, int lanes,
                            bool two);
   std::string half_by_half(const std::string& what, const std::string& function, ir::Kind kind, int lanes);
-  std::string packed_by_halves(const std::string& what, const std::string& function, int lanes);
+  std::string packed_by_halves(const std::string& what, int lanes);
   std::string vector_math_function(const std::string& name, const std::string& full, ir::Kind kind,
                                    int lanes);
   void masks(ir::Kind kind);

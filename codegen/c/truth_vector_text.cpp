@@ -100,10 +100,21 @@ constexpr std::array of_truths{
 }
 )c"},
     VectorTemplate{"unpack", "", R"c(static inline $V lt_unpack_$N($E packed) {
+#if defined __clang__ && __clang_major__ >= 15
+#ifdef __cplusplus
+  typedef bool bits __attribute__((ext_vector_type($L)));
+#else
+  typedef _Bool bits __attribute__((ext_vector_type($L)));
+#endif
+  bits set;
+  __builtin_memcpy(&set, &packed, sizeof packed);
+  return -__builtin_convertvector(set, $V);
+#else
   $V bit, all;
   for (int i = 0; i < $L; ++i) bit[i] = (int64_t)1 << i;
   for (int i = 0; i < $L; ++i) all[i] = packed;
   return (all & bit) != 0;
+#endif
 }
 )c"},
 };

@@ -418,22 +418,21 @@ std::string Prelude::part_by_part(const std::string& what, const std::string& fu
          ") {\n" + in_parts(type, part, std::to_string(lanes / most), f, two) + "}\n";
 }
 
-/// Truth values of more lanes than a byte has bits: those of either half.
-std::string Prelude::packed_by_halves(const std::string& what, const std::string& function, int lanes) {
+/// What packs and unpacks truth values of more lanes than a byte has bits where Clang's vectors of bits are missing: either half.
+std::string Prelude::packed_by_halves(const std::string& what, int lanes) {
   const int h = lanes / 2;
-  const std::string half = vector_function(what, Kind::boolean, h), type = vector(Kind::boolean, lanes),
-                    narrow = vector(Kind::boolean, h), bits = packed_truths(lanes),
+  const std::string half = vector_function(what, Kind::boolean, h), bits = packed_truths(lanes),
                     middle = std::to_string(h);
   const auto part = [&](int from) {
     return "__builtin_shufflevector(x, x, " + numbers(from, from + h) + ")";
   };
   if (what == "pack")
-    return "static inline " + bits + " " + function + "(" + type + " x) {\n  return (" + bits + ")(" + half +
-           "(" + part(0) + ") |\n    (" + bits + ")" + half + "(" + part(h) + ") << " + middle + ");\n}\n";
+    return "  return (" + bits + ")(" + half + "(" + part(0) + ") |\n    (" + bits + ")" + half + "(" + part(h) +
+           ") << " + middle + ");\n";
   const auto of = [&](const std::string& x) { return half + "((" + packed_truths(h) + ")" + x + ")"; };
-  return "static inline " + type + " " + function + "(" + bits + " packed) {\n  const " + narrow +
-         " low = " + of("packed") + ",\n    high = " + of("(packed >> " + middle + ")") +
-         ";\n  return __builtin_shufflevector(low, high, " + numbers(0, lanes) + ");\n}\n";
+  return "  const " + vector(Kind::boolean, h) + " low = " + of("packed") + ",\n    high = " +
+         of("(packed >> " + middle + ")") + ";\n  return __builtin_shufflevector(low, high, " + numbers(0, lanes) +
+         ");\n";
 }
 
 std::string Prelude::vector_function(const std::string& what, Kind kind, int lanes) {
@@ -445,11 +444,14 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
       const std::string truths = "boolx" + std::to_string(lanes), function = "lt_" + what + "_" + truths;
       const bool bits = what == "pack" || what == "unpack";
       if (!fresh(function)) return function;
-      if (bits && lanes > 8)
-        add(Group::functions, packed_by_halves(what, function, lanes));
-      else
-        add(Group::functions, instantiated(t->text, type, truths, bits ? packed_truths(lanes) : target_->element(kind),
-                                           std::to_string(lanes), index, index));
+      std::string text = instantiated(t->text, type, truths, bits ? packed_truths(lanes) : target_->element(kind),
+                                      std::to_string(lanes), index, index);
+      if (bits && lanes > 8) {
+        const std::string otherwise = "#else\n";
+        const std::size_t from = text.rfind(otherwise) + otherwise.size();
+        text.replace(from, text.rfind("#endif") - from, packed_by_halves(what, lanes));
+      }
+      add(Group::functions, std::move(text));
       return function;
     }
   const std::string full = "lt_" + what + "_" + name;

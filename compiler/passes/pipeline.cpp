@@ -204,7 +204,7 @@ constexpr std::array all_passes{
            vectorise(m, options.vector_lanes, options.reassociate);
          },
          true},
-    // after vectorise, of what is left to run iteration by iteration; before contract, which hides products
+    // after vectorise, of iterations and of blocks of lanes; before contract, which hides products
     Pass{"sparse_adjoints", "iterations whose adjoint is zero are skipped",
          [](ir::Module& m, const PipelineOptions& options) {
            if (!options.device) sparse_adjoints(m);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <sstream>
 #include <vector>
 
 #include "../lanes.hpp"
@@ -21,6 +22,7 @@ using namespace lantern::core;
 using D = Rep<double>;
 using I = Rep<std::int64_t>;
 using A = Rep<Array<double>>;
+using W = Rep<Array<std::int64_t>>;
 using lantern::test::count;
 
 namespace {
@@ -47,6 +49,20 @@ D shortest(A lengths, I n) {
     });
   });
   return sum(d * d);
+}
+
+/// The worth of the best items of a bag, of whole weights, in place from above.
+D packing(W weights, A worths, I room) {
+  A best = fill(D(0.0), room + 1);
+  FOR(0, worths.size(), [&](I i) {
+    const I w = weights[i];
+    const D v = worths[i];
+    FOR(0, room + 1 - w, [&](I k) {
+      const I c = room - k;
+      best = best.set(c, max(best[c], best[c - w] + v));
+    });
+  });
+  return best[room];
 }
 
 std::vector<double> numbers(std::size_t n, double low, double high) {
@@ -109,6 +125,44 @@ TEST_CASE("sparse_adjoints: what a skipped sum begins with is still computed", "
   };
   const std::vector<double> a = numbers(20, 0.4, 1.2);
   for (const int opt : {1, 3}) same(compile(grad<0>(f), {.target = Target::c, .opt = opt})(a, 5), eager(grad<0>(f))(a, 5));
+}
+
+TEST_CASE("sparse_adjoints: blocks of lanes whose adjoints are zero are skipped", "[passes][choices]") {
+  const auto gradient = grad<1>(packing);
+  const auto [before, after] = test::around_pass("sparse_adjoints", gradient);
+  CHECK(count(before, "lane_any") == 0);
+  CHECK(count(after, "lane_any") >= 1);
+  // All adjoints of the other program are some number: there a branch costs more than it saves.
+  CHECK(count(test::around_pass("sparse_adjoints", grad<0>(shortest)).second, "lane_any") == 0);
+  const auto compiled = compile(gradient, with(3));
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<std::int64_t> weights{7, 3, 0, 21, 5, 1};
+  for (const std::vector<double>& worths :
+       {std::vector{2.0, 1.1, 0.3, 6.5, 1.7, 0.2}, std::vector{1.0, 1.0, 0.0, 1.0, -1.0, 1.0}, std::vector{1.0, infinity, 2.0, -1.0, 3.0, 1.0}})
+    for (const std::int64_t room : {21, 22, 37, 64, 101}) same(compiled(weights, worths, room), eager(gradient)(weights, worths, room));
+  same(compiled({0}, {3.0}, 0), {1.0});
+  same(compiled({}, {}, 5), {});
+}
+
+TEST_CASE("vectorise: a minimum takes what the comparison for the tape chooses", "[passes][choices]") {
+  const std::string after = test::around_pass("vectorise", grad<0>(shortest)).second;
+  std::istringstream lines(after);
+  std::size_t minima = 0;
+  for (std::string line; std::getline(lines, line);) minima += count(line, " = min ") * count(line, ": f64x");
+  CHECK(minima == 0);
+  CHECK(count(after, ": boolx8") > 0);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto in_lanes = compile(grad<0>(shortest), with(3)), scalar = compile(grad<0>(shortest), with(1));
+  std::vector<double> lengths = numbers(19 * 19, 0.1, 2);
+  for (const double odd : {nan, -0.0, std::numeric_limits<double>::infinity()}) {
+    lengths[5] = lengths[100] = odd;
+    const std::vector<double> got = in_lanes(lengths, 19), expected = eager(grad<0>(shortest))(lengths, 19), one = scalar(lengths, 19);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      CHECK(std::isfinite(got[i]) == std::isfinite(expected[i]));
+      CHECK(std::isfinite(got[i]) == std::isfinite(one[i]));
+      if (std::isfinite(expected[i])) CHECK(got[i] == Approx(expected[i]).margin(1e-12));
+    }
+  }
 }
 
 TEST_CASE("index_set_splitting: at the element that all iterations access", "[passes][choices]") {

@@ -21,6 +21,21 @@ ir::Type with_lanes(const ir::Type& t, int lanes) {
   return ir::Type::tensor(t.element(), std::move(dims));
 }
 
+/// The comparison that tells which operand a minimum or maximum takes, where the same block makes it, too:
+/// min(x, y) is x where x <= y or y is NaN.
+const Op* choice_of(const Op& op) {
+  if (!(op.is(Opcode::min_) || op.is(Opcode::max_)) || !(op.result()->type == ir::F64)) return nullptr;
+  Value *const x = op.operands[0], *const y = op.operands[1];
+  const std::vector<Value*> first = op.is(Opcode::min_) ? std::vector{x, y} : std::vector{y, x}, nan{y, y};
+  const auto is = [](const Value* v, Opcode code, const std::vector<Value*>& operands) {
+    return v->def && v->def->is(code) && v->def->operands == operands;
+  };
+  const auto found = std::ranges::find_if(op.parent->ops, [&](const Op* o) {
+    return o->is(Opcode::lor_) && is(o->operands[0], Opcode::le_, first) && is(o->operands[1], Opcode::ne_, nan);
+  });
+  return found == op.parent->ops.end() ? nullptr : *found;
+}
+
 }  // namespace
 
 ir::Type LaneBody::type_of(const Value* v) const { return varies(v) ? with_lanes(v->type, lanes_) : v->type; }
@@ -128,6 +143,13 @@ void LaneBody::operation(Op* op) {
   if (op->results.empty() || !varies(op->result()) || op->is(Opcode::dim_)) return plain(op);
   std::vector<Value*> operands;
   for (Value* v : op->operands) operands.push_back(in_lanes(v));
+  if (const Op* const choice = lanes_ > 1 ? choice_of(*op) : nullptr) {
+    // Compared once; cse finds the comparison again.
+    std::vector<Value*> asked;
+    for (const Value* part : choice->operands)
+      asked.push_back(builder_.emit(part->def->code, {in_lanes(part->def->operands[0]), in_lanes(part->def->operands[1])}));
+    return define(op, builder_.emit(Opcode::select_, {builder_.emit(Opcode::lor_, asked), operands[0], operands[1]}));
+  }
   define(op, builder_.emit(op->code, operands, op->integer));
 }
 

@@ -17,17 +17,67 @@ namespace {
 constexpr std::size_t most_conditions = 3;    ///< numbers that are compared with zero in each iteration
 constexpr std::size_t fewest_operations = 8;  ///< below a branch: fewer are no dearer than the branch
 
-bool is_number(const Value* v) {
-  return v->type.is_scalar() && !v->type.is_vector() && v->type.is_float_element();
+/// A number, or one in each lane.
+bool is_number(const Value* v) { return v->type.is_scalar() && v->type.is_float_element(); }
+
+/// The constant that a number is, in each lane.
+const Op* constant_in_lanes(const Value* v) {
+  return constant(v->def && v->def->is(Opcode::lane_splat_) ? v->def->operands[0] : v);
 }
 
-bool is_zero_number(const Value* v) { return is_number(v) && constant(v) && is_zero(v); }
+bool is_zero_number(const Value* v) {
+  const Op* const c = is_number(v) ? constant_in_lanes(v) : nullptr;
+  return c && is_zero(c->result());
+}
 
-bool is_plus_zero(const Value* v) { return is_zero_number(v) && !std::signbit(constant(v)->number); }
+bool is_plus_zero(const Value* v) { return is_zero_number(v) && !std::signbit(constant_in_lanes(v)->number); }
 
 bool is_finite(const Value* v) {
-  const Op* const c = constant(v);
-  return c && is_number(v) && std::isfinite(c->number);
+  const Op* const c = is_number(v) ? constant_in_lanes(v) : nullptr;
+  return c && std::isfinite(c->number);
+}
+
+/// Whether a tensor of adjoints comes from zeros to which a few elements were added before a loop around the one that is
+/// looked at: those that choices send on stay few. Back to that loop, what other loops add is left out of account.
+class SparseStart {
+ public:
+  explicit SparseStart(const Op* loop) : loop_(loop) {}
+
+  bool of(const Value* v, bool around = false, bool seeded = false) {
+    for (; budget_ > 0; --budget_) {
+      if (!v->def) {
+        const Op* const owner = v->block->parent;
+        if (!owner || !owner->is(Opcode::loop_)) return false;
+        around |= owner != loop_;
+        v = owner->operands[v->index];
+        continue;
+      }
+      const Op& op = *v->def;
+      if (op.is(Opcode::branch_)) {
+        const Value *const yes = op.blocks[0]->yields()[v->index], *const no = op.blocks[1]->yields()[v->index];
+        if (around && of(yes, around, seeded)) return true;
+        v = !around && yes->block != op.blocks[0] ? yes : no;
+      } else if (op.is(Opcode::loop_) && !around) {
+        v = op.operands[v->index];
+      } else if (op.is(Opcode::add_at_) || op.is(Opcode::set_)) {
+        seeded |= around;
+        v = op.operands[0];
+      } else {
+        return seeded && (op.is(Opcode::zeros_like_) || (op.is(Opcode::fill_) && is_zero_number(op.operands[0])));
+      }
+    }
+    return false;
+  }
+
+ private:
+  const Op* loop_;
+  int budget_ = 200;
+};
+
+Value* differs_from_zero(ir::Builder& b, Value* v) {
+  Value* zero = b.number(0, ir::Type(v->type.kind()));
+  if (v->type.is_vector()) zero = b.emit(Opcode::lane_splat_, {zero}, v->type.lanes());
+  return b.emit(Opcode::ne_, {v, zero});
 }
 
 class AdjointGuard {
@@ -195,9 +245,9 @@ class AdjointGuard {
     body_->ops.pop_back();
     ir::Builder b(*body_->function->module, body_);
     b.loc = adjoint_->loc;
-    Value* any = b.emit(Opcode::ne_, {adjoint_->result(), b.number(0, adjoint_->result()->type)});
-    for (const Op* op : conditions_)
-      any = b.emit(Opcode::lor_, {any, b.emit(Opcode::ne_, {op->result(), b.number(0, op->result()->type)})});
+    Value* any = differs_from_zero(b, adjoint_->result());
+    for (const Op* op : conditions_) any = b.emit(Opcode::lor_, {any, differs_from_zero(b, op->result())});
+    if (any->type.is_vector()) any = b.emit(Opcode::lane_any_, {any});
     std::vector<std::size_t> places;
     std::vector<ir::Type> types;
     std::vector<Value*> changed, same;
@@ -254,8 +304,11 @@ void sparse_adjoints(ir::Module& module) {
     for (Op* loop : loops_in(*f)) {
       const std::vector<Op*> adjoints = adjoints_in(loop);
       if (adjoints.empty() || is_doall(loop)) continue;
-      for (Op* adjoint : adjoints)
+      for (Op* adjoint : adjoints) {
+        // A branch in lanes costs more where blocks differ.
+        if (adjoint->result()->type.is_vector() && !SparseStart(loop).of(adjoint->operands[0])) continue;
         if (AdjointGuard(loop, adjoint).run()) break;
+      }
     }
   }
 }

@@ -9,7 +9,10 @@
 //   d" = add_at d', [k], (c ? 0 : a)           if (a != 0 or p != 0) { d', d", s' as before }
 //   s' = s + x * a                             else { d, s }
 //
-// Requires: a sequential loop (what runs in lanes or on threads has no use for it), sums of adjoints, a choice on the way
+// In lanes a block of iterations is skipped whose adjoints are all zero, where the adjoints come from zeros to which the
+// program adds a few elements: a ne 0 in each lane, lane_any of it.
+//
+// Requires: a sequential loop (what runs on threads has no use for it), sums of adjoints, a choice on the way
 // of one of them. Ensures: the same values; a product with a factor that may be infinite or NaN is asked, too. The sign
 // of a zero may differ. Cost: a branch that is well predicted where adjoints are dense or sparse throughout.
 #pragma once
