@@ -36,7 +36,8 @@ class Finder {
     const auto known = roots_.find(v);
     if (known != roots_.end()) return known->second;
     const Value* r = storage_root(v);
-    while (!r->def && r->block->parent && r->block->parent->is(Opcode::loop_)) r = storage_root(r->block->parent->operands[r->index]);
+    while (!r->def && r->block->parent && r->block->parent->is(Opcode::loop_))
+      r = storage_root(r->block->parent->operands[r->index]);
     return roots_[v] = r;
   }
   void seen(const Value* v) {
@@ -44,13 +45,16 @@ class Finder {
   }
 
   static bool is_matrix(const ir::Type& type) {
-    return type.is_tensor() && type.element() == ir::Kind::f32 && std::ranges::count_if(type.dims(), [](auto d) { return d != 1; }) >= 2;
+    return type.is_tensor() && type.element() == ir::Kind::f32 &&
+           std::ranges::count_if(type.dims(), [](auto d) { return d != 1; }) >= 2;
   }
 
   /// A product of matrices, or a batch of them, as its routines take it.
   bool is_product(const Op& op) const {
     const auto n = ir::concrete_notation(op);
-    const auto letters = [](const ir::Subscripts& at) { return std::ranges::all_of(at, [](const auto& s) { return s.is_letter(); }); };
+    const auto letters = [](const ir::Subscripts& at) {
+      return std::ranges::all_of(at, [](const auto& s) { return s.is_letter(); });
+    };
     return n && passes::contraction(*n) && letters(n->result) &&
            std::ranges::all_of(n->operands, [&](const auto& operand) { return letters(operand.at); });
   }
@@ -59,20 +63,29 @@ class Finder {
     if (ir::only_shape(op, i)) return true;
     const Op* const around = op.parent->parent;
     switch (op.code) {
-      case Opcode::dim_: return true;
-      case Opcode::forget_: return here == Side::host;
-      case Opcode::reshape_: return here == Side::host && i == 0;
-      case Opcode::get_: return here == Side::kernel;
-      case Opcode::set_: return here == Side::kernel && op.in_place && i == 0;
+      case Opcode::dim_:
+        return true;
+      case Opcode::forget_:
+        return here == Side::host;
+      case Opcode::reshape_:
+        return here == Side::host && i == 0;
+      case Opcode::get_:
+        return here == Side::kernel;
+      case Opcode::set_:
+        return here == Side::kernel && op.in_place && i == 0;
       case Opcode::add_einsum_:
-      case Opcode::add_matmul_: return here == Side::host && is_product(op) && (i > 0 || adds_to_zeros(op, uses_));
-      case Opcode::loop_: return inside == Side::kernel && !ir::is_reduction(ir::combine(op, i));
+      case Opcode::add_matmul_:
+        return here == Side::host && is_product(op) && (i > 0 || adds_to_zeros(op, uses_));
+      case Opcode::loop_:
+        return inside == Side::kernel && !ir::is_reduction(ir::combine(op, i));
       case Opcode::yield_: {
         if (here != Side::kernel || !around) return false;
         const bool loop = around->is(Opcode::loop_);
-        return (loop || around->is(Opcode::branch_)) && root(loop ? around->operands[i] : around->results[i]) == root(op.operands[i]);
+        return (loop || around->is(Opcode::branch_)) &&
+               root(loop ? around->operands[i] : around->results[i]) == root(op.operands[i]);
       }
-      default: return false;
+      default:
+        return false;
     }
   }
 
@@ -80,9 +93,11 @@ class Finder {
     for (const Op* op : block->ops) {
       const Side here = side == Side::host && kernels_.on_host(op) ? Side::elsewhere : side;
       const Side inside = here == Side::host && kernels_.of(op) ? Side::kernel : here;
-      if (here == Side::host && op->is(Opcode::fill_) && is_matrix(op->result()->type)) made_.insert(op->result());
+      if (here == Side::host && op->is(Opcode::fill_) && is_matrix(op->result()->type))
+        made_.insert(op->result());
       for (std::size_t i = 0; i < op->operands.size(); ++i)
-        if (op->operands[i]->type.is_tensor() && !allows(*op, i, here, inside)) float_.insert(root(op->operands[i]));
+        if (op->operands[i]->type.is_tensor() && !allows(*op, i, here, inside))
+          float_.insert(root(op->operands[i]));
       for (const Value* v : op->results) seen(v);
       for (const ir::Block* b : op->blocks) {
         for (const Value* p : b->params) seen(p);

@@ -1,5 +1,5 @@
-// Tensors that programs for a GPU store in 16 bits, by the launch emulator: what is stored is the nearest such number, and
-// derivatives are those of float but for that.
+// Tensors that programs for a GPU store in 16 bits, by the launch emulator: what is stored is the nearest
+// such number, and derivatives are those of float but for that.
 #include <bit>
 #include <cmath>
 #include <lantern/nn.hpp>
@@ -19,7 +19,8 @@ namespace {
 
 TensorValue<float> numbers(std::vector<std::int64_t> shape, double scale = 1) {
   TensorValue<float> t(std::move(shape));
-  for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = static_cast<float>(scale * std::sin(1.7 * static_cast<double>(i) + 0.4));
+  for (std::size_t i = 0; i < t.data.size(); ++i)
+    t.data[i] = static_cast<float>(scale * std::sin(1.7 * static_cast<double>(i) + 0.4));
   return t;
 }
 
@@ -29,12 +30,14 @@ std::string source(F f, const std::string& storage, const std::string& name) {
 }
 
 double number(const core::FloatFormat& f, unsigned code) {
-  const unsigned sign = 0x8000, hidden = 1U << (f.digits - 1), size = code & (sign - 1), exponent = size / hidden;
+  const unsigned sign = 0x8000, hidden = 1U << (f.digits - 1), size = code & (sign - 1),
+                 exponent = size / hidden;
   const double fraction = size % hidden, infinity = std::numeric_limits<double>::infinity();
   const double value = size == sign - hidden  ? infinity
                        : size > sign - hidden ? std::numeric_limits<double>::quiet_NaN()
-                       : exponent == 0        ? std::ldexp(fraction, f.least)
-                                              : std::ldexp(fraction + hidden, f.least + static_cast<int>(exponent) - 1);
+                       : exponent == 0
+                           ? std::ldexp(fraction, f.least)
+                           : std::ldexp(fraction + hidden, f.least + static_cast<int>(exponent) - 1);
   return code & sign ? -value : value;
 }
 
@@ -50,7 +53,9 @@ template <class F>
 class Narrow {
  public:
   Narrow(const char* name, F f, const Stored& kind)
-      : kind_(kind), exact_(compile(f, {.target = Target::c, .name = name})), emulated_(source(f, kind.name, name), name, true) {}
+      : kind_(kind),
+        exact_(compile(f, {.target = Target::c, .name = name})),
+        emulated_(source(f, kind.name, name), name, true) {}
 
   /// How far results may be from those of float, in roundings of the largest element of each.
   template <class... A>
@@ -65,7 +70,8 @@ class Narrow {
   }
 
  private:
-  void compare(const lantern::test::RawTensor& place, const TensorValue<float>& expected, double roundings) const {
+  void compare(const lantern::test::RawTensor& place, const TensorValue<float>& expected,
+               double roundings) const {
     double largest = 1e-30, distance = 0;
     for (std::size_t d = 0; d < expected.shape.size(); ++d) REQUIRE(place.dim[d] == expected.shape[d]);
     for (std::size_t i = 0; i < expected.data.size(); ++i) {
@@ -87,17 +93,26 @@ TEST_CASE("what is stored in 16 bits is the nearest number", "[cuda]") {
   const auto f = [](Matrix x, Rep<float> one, Matrix w) { return matmul(Matrix(x * one), w); };
   for (const Stored& kind : kinds) {
     INFO(kind.name);
-    std::vector<float> all{std::numeric_limits<float>::max(), std::numeric_limits<float>::denorm_min(), 65519.99f, 65520.0f, 3.3961775e38f, -0.0f};
+    std::vector<float> all{std::numeric_limits<float>::max(),
+                           std::numeric_limits<float>::denorm_min(),
+                           65519.99f,
+                           65520.0f,
+                           3.3961775e38f,
+                           -0.0f};
     for (unsigned code = 0; code < 0x8000; code += code < 0x800 || code > 0x7600 ? 1 : 7) {
-      const auto x = static_cast<float>(number(kind.format, code)), next = static_cast<float>(number(kind.format, code + 1));
+      const auto x = static_cast<float>(number(kind.format, code)),
+                 next = static_cast<float>(number(kind.format, code + 1));
       const float middle = x + (next - x) / 2;  // of which one neighbour is even
-      for (const float y : {x, -x, middle, -middle, std::nextafter(middle, 0.0f), std::nextafter(middle, INFINITY)}) all.push_back(y);
+      for (const float y :
+           {x, -x, middle, -middle, std::nextafter(middle, 0.0f), std::nextafter(middle, INFINITY)})
+        all.push_back(y);
     }
     std::mt19937 random(7);
     for (int i = 0; i < 20000; ++i) all.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
     const auto n = static_cast<std::int64_t>(all.size());
     const std::string text = source(f, kind.name, "nearest");
-    if (codegen::nvrtc_available()) CHECK(codegen::compile_with_nvrtc(text).find(".entry") != std::string::npos);
+    if (codegen::nvrtc_available())
+      CHECK(codegen::compile_with_nvrtc(text).find(".entry") != std::string::npos);
     const Emulated emulated(text, "nearest");
     const auto result = emulated(TensorValue<float>(all, {n, 1}), 1.0F, TensorValue<float>({1}, {1, 1}));
     const auto* const got = static_cast<const float*>(result[0].data);
@@ -118,8 +133,8 @@ TEST_CASE("derivatives through tensors of 16 bits", "[cuda]") {
   };
   const Narrow net("net", grad<0, 1, 2, 3>(network), kinds[1]);
   const auto run = [&](std::int64_t batch, std::int64_t in, std::int64_t hidden, std::int64_t out) {
-    net.near_float(24, numbers({hidden, in}, 0.4), numbers({hidden}), numbers({out, hidden}, 0.5), numbers({out}), numbers({batch, in}),
-                   numbers({batch, out}, 0.6));
+    net.near_float(24, numbers({hidden, in}, 0.4), numbers({hidden}), numbers({out, hidden}, 0.5),
+                   numbers({out}), numbers({batch, in}), numbers({batch, out}, 0.6));
   };
   run(37, 19, 23, 7);
   run(0, 5, 6, 3);
@@ -135,15 +150,20 @@ TEST_CASE("derivatives through tensors of 16 bits", "[cuda]") {
 }
 
 TEST_CASE("what leaves a function or is added to stays float", "[cuda]") {
-  const auto narrow = [](auto f) { return source(f, "bf16", "stays").find("struct lt_bf16 {") != std::string::npos; };
+  const auto narrow = [](auto f) {
+    return source(f, "bf16", "stays").find("struct lt_bf16 {") != std::string::npos;
+  };
   CHECK(narrow([](Matrix x, Matrix y) { return matmul(Matrix(x * y), y); }));
   CHECK_FALSE(narrow([](Matrix x, Matrix y) { return matmul(x, y); }));
   CHECK_FALSE(narrow([](Matrix x) { return std::tuple(Matrix(x * x), Row(sum<0>(x))); }));
   CHECK_FALSE(narrow([](Matrix x, Rep<std::int64_t> n) {  // carried by a loop of the host
     return FOR(0, n, x, [&](Rep<std::int64_t>, Matrix y) { return Matrix(matmul(y, x)); });
   }));
-  for (const CompileOptions& options : {CompileOptions{.target = Target::c, .storage = "f16"},
-                                        CompileOptions{.target = Target::cuda, .strict_math = true, .storage = "f16"}})
-    CHECK_THROWS_WITH(compile([](Matrix x) { return Matrix(x * x); }, options), "compile: storage in f16 goes with Target::cuda, without strict_math");
-  CHECK_THROWS_WITH(source([](Matrix x) { return Matrix(x * x); }, "f8", "f"), "storage: expected f32, f16 or bf16, got 'f8'");
+  for (const CompileOptions& options :
+       {CompileOptions{.target = Target::c, .storage = "f16"},
+        CompileOptions{.target = Target::cuda, .strict_math = true, .storage = "f16"}})
+    CHECK_THROWS_WITH(compile([](Matrix x) { return Matrix(x * x); }, options),
+                      "compile: storage in f16 goes with Target::cuda, without strict_math");
+  CHECK_THROWS_WITH(source([](Matrix x) { return Matrix(x * x); }, "f8", "f"),
+                    "storage: expected f32, f16 or bf16, got 'f8'");
 }
