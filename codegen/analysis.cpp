@@ -2,12 +2,14 @@
 #include "lantern/codegen/analysis.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
 #include "lantern/codegen/c/prelude.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/notation.hpp"
 #include "lantern/ir/shape.hpp"
 
 namespace lantern::codegen {
@@ -179,6 +181,26 @@ const ir::Value* storage_root(const ir::Value* v) { return MemoryRoots(true).of(
 bool keeps_memory(const Op& loop, std::size_t state) {
   const ir::Block* body = loop.blocks[1];
   return memory_root(body->ops.back()->operands[state]) == body->params[state];
+}
+
+bool adds_to_zeros(const Op& product, const LiveUses& uses) {
+  const ir::Value* base = product.operands[0];
+  if (!base->def || !base->def->is(Opcode::fill_) || base->block != product.parent ||
+      !uses.only_reader(base))
+    return false;
+  const Op* value = base->def->operands[0]->def;
+  if (!value || !value->is(Opcode::constant_) || value->number != 0 || std::signbit(value->number))
+    return false;
+  if (product.is(Opcode::gemm_)) {  // a part of a tensor may be all of it
+    const auto& fill = base->def->operands;
+    const auto& o = product.operands;
+    const Op* const start = o[4]->def;
+    return product.in_place && fill.size() == 3 && start && start->is(Opcode::constant_) &&
+           start->integer == 0 && o[5] == fill[2] && o[12] == fill[1] && o[13] == fill[2];
+  }
+  const ir::Notation n = *ir::concrete_notation(product);
+  return product.in_place &&
+         std::ranges::all_of(n.result, [](const ir::Subscript& s) { return s.is_letter(); });
 }
 
 bool stays_out_of_line(const ir::Function& f) {

@@ -59,6 +59,9 @@ bool keeps_memory(const ir::Op& loop, std::size_t state);
 /// costs minutes. In operations, of which a loop costs a compiler as much as some dozens.
 bool stays_out_of_line(const ir::Function& f);
 
+/// Whether nothing sees the zeros that a product is added to: its routine begins with what it makes.
+bool adds_to_zeros(const ir::Op& product, const LiveUses& uses);
+
 /// True where a value of this type refers to arena memory.
 bool owns_memory(const ir::Type& type);
 

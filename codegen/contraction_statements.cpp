@@ -142,7 +142,7 @@ std::string StatementPrinter::by_library(const Op& op, const ir::Notation& n, co
   const auto pair = [](const std::int64_t* p) { return "{" + std::to_string(p[0]) + ", " + std::to_string(p[1]) + "}"; };
   const std::string routine = unit_.prelude().kernel("convolved", kind), name = names_.unique("convolution");
   line("const lt_convolution_" + type + " " + name + " = {" + (c->y == 0 ? "0" : c->w == 0 ? "1" : "2") + ", " +
-       (adds_to_zeros(op) ? "1" : "0") + ", " + data(c->x) + ", " + data(c->w) + ", " + data(c->y) + ", " + x_sizes + ", " + w_sizes +
+       (adds_to_zeros(op, uses_) ? "1" : "0") + ", " + data(c->x) + ", " + data(c->w) + ", " + data(c->y) + ", " + x_sizes + ", " + w_sizes +
        ", " + y_sizes + ", " + x_steps + ", " + w_steps + ", " + y_steps + ", " + pair(c->stride) + ", " + pair(c->dilation) + "};");
   return routine + "(" + ws() + ", &" + name + ")";
 }
@@ -152,7 +152,7 @@ void StatementPrinter::windows(const Op& op, const ir::Notation& n, const passes
   const std::size_t x = w.of.x, y = w.of.y;
   const std::string kind(ir::kind_name(op.result()->type.element()));
   const std::string routine = unit_.prelude().kernel("windows", op.result()->type.element());
-  const std::string fresh = adds_to_zeros(op) ? "1" : "0";
+  const std::string fresh = adds_to_zeros(op, uses_) ? "1" : "0";
   const std::string to = updated(op);
   const auto tensor = [&](std::size_t operand) { return operand == 0 ? op.result() : op.operands[operand]; };
   const auto size = [&](char letter) {
@@ -192,10 +192,8 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
     raise("source: a convolution of code compiled for the processor reads beyond its picture, which the routine of a GPU does not; "
           "compile the program with Target::cuda");
   if (!c) throw InternalError("no way to print " + std::string(ir::info(op.code).name));
-  const Kind kind = op.result()->type.element();
   const std::string on_one = place_ != Place::host && has_window_of_three(op, n, *c) ? "convolve" : on_gpu("contract");
-  const std::string routine = unit_.prelude().kernel(shares_out() ? "contract_team" : on_one, kind);
-  const std::string fresh = adds_to_zeros(op) ? "1" : "0";
+  const std::string fresh = adds_to_zeros(op, uses_) ? "1" : "0";
   const std::string to = updated(op);
   // A number times the sizes of the dimensions behind one.
   const auto times = [&](std::int64_t factor, std::size_t operand, std::size_t from) {
@@ -249,31 +247,32 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
   const auto steps = [&](std::size_t operand, const ir::Subscripts& at) {
     return list([&](char letter) { return step(operand, at, letter); });
   };
+  const Factors f = factors(op, shares_out() ? "contract_team" : on_one, c->x, c->y);
   std::vector<std::string> turns;
   for (const char letter : in_turn) {
     turns.push_back(names_.unique("turn"));
     open("for (int64_t " + turns.back() + " = 0; " + turns.back() + " < " + size(letter) + "; ++" + turns.back() + ") {");
   }
-  const auto data = [&](const std::string& tensor, std::size_t operand, const ir::Subscripts& at) {
+  const auto data = [&](const std::string& elements, std::size_t operand, const ir::Subscripts& at) {
     std::string from = start(operand, at);
     for (std::size_t i = 0; i < in_turn.size(); ++i) {
       const std::string by = step(operand, at, in_turn[i]);
       if (by != "0") from += " + " + turns[i] + " * (" + by + ")";
     }
     if (from.starts_with("0 + ")) from.erase(0, 4);
-    return tensor + ".data" + (from == "0" ? "" : from[0] == '-' ? " - " + from.substr(1) : " + " + from);
+    return elements + (from == "0" ? "" : from[0] == '-' ? " - " + from.substr(1) : " + " + from);
   };
   const ir::Subscripts &x = n.operands[c->x].at, &y = n.operands[c->y].at;
   const std::string name = names_.unique("contraction");
   const auto rank = [&](const std::string& letters) { return std::to_string(kept(letters).size()); };
-  line("const lt_contraction_" + std::string(ir::kind_name(kind)) + " " + name + " = {" +
-       data(atom(op.operands[c->x]), c->x, x) + ", " + data(atom(op.operands[c->y]), c->y, y) + ", " +
-       data(to, 0, n.result) + ", " + fresh + ", {" + rank(c->batch) + ", " + rank(c->rows) + ", " + rank(c->columns) + ", " +
+  line("const lt_contraction_" + f.kind + " " + name + " = {" + data(f.x, c->x, x) + ", " + data(f.y, c->y, y) + ", " +
+       data(to + ".data", 0, n.result) + ", " + fresh + ", {" + rank(c->batch) + ", " + rank(c->rows) + ", " + rank(c->columns) + ", " +
        rank(c->sums) + "}, " + list(size) + ", " + steps(c->x, x) + ", " + steps(c->y, y) + ", " +
        steps(0, n.result) + "};");
   if (!shares_out()) {
-    line(routine + "(" + ws() + ", &" + name + ");");
+    line(f.routine + "(" + ws() + ", &" + name + ");");
     for (std::size_t i = 0; i < turns.size(); ++i) close();
+    if (!f.mark.empty()) line("lt_device_leave(ws, " + f.mark + ");");
     if (!library.empty()) close();
     return;
   }
@@ -282,7 +281,7 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
     return !group.empty() && std::ranges::any_of(n.result, [&](const auto& s) { return s.is(group[0]); });
   };
   unit_.note_fork();
-  line(routine + "(" + ws() + ", " + std::to_string(unit_.options().threads) + ", " +
+  line(f.routine + "(" + ws() + ", " + std::to_string(unit_.options().threads) + ", " +
        std::to_string((splits(c->batch) ? 1 : 0) + (splits(c->rows) ? 2 : 0) + (splits(c->columns) ? 4 : 0)) + ", &" + name +
        ");");
 }

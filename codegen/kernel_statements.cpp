@@ -286,10 +286,10 @@ void StatementPrinter::capture(const Kernel& kernel, Launch& launch) {
     const auto [it, added] = passed.try_emplace(here, ir::is_identifier(here) ? here : "");
     if (added) {
       if (it->second.empty()) it->second = fresh_name(v);
-      launch.pass(unit_.type(v->type), it->second, here);
+      launch.pass(unit_.type(v), it->second, here);
       // What nothing in the kernel writes is read by the way for such memory.
       if (v->type.is_tensor() && uses_.elements_matter(v) && !written.contains(storage_root(v))) {
-        const std::string element = unit_.target().element(v->type.element()), data = names_.unique(it->second + "_data");
+        const std::string element = unit_.element(v), data = names_.unique(it->second + "_data");
         launch.pass("const " + element + "* __restrict__", data, here + ".data");
         launch.before.push_back(it->second + ".data = (" + element + "*)" + data + ";");
       }

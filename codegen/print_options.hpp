@@ -37,6 +37,7 @@ struct PrintOptions {
   bool hosted = false;
   std::vector<std::string> mappings;  ///< that are asked for (codegen/kernels.hpp)
   std::string products = "f32";  ///< what cuBLAS may round the factors of products of f32 to: tf32, bf16 or f16
+  std::string storage = "f32";   ///< f16 or bf16: what a source for a GPU keeps its own tensors of f32 in (codegen/narrow_tensors.hpp)
   std::string name;   ///< of the entry; empty: the function's own name, made an identifier
   std::string entry;  ///< the name of the uniform way in, as it is; empty: NAME_entry
 };

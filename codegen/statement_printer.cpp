@@ -167,7 +167,7 @@ void StatementPrinter::materialise(const Value* v) {
 
 void StatementPrinter::define_statement(const Value* v, const std::string& expression) {
   const std::string name = fresh_name(v);
-  line(unit_.declaration(v->type, name) + " = " + expression + ";");
+  line(unit_.declaration(v, name) + " = " + expression + ";");
   bind(v, name);
 }
 

@@ -192,8 +192,12 @@ class StatementPrinter {
   void argmax(const ir::Op& op);
   bool shares_out() const;
   std::string on_gpu(const std::string& routine) const;
-  std::string filling(ir::Kind kind);
-  bool adds_to_zeros(const ir::Op& product) const;
+  std::string filling(ir::Kind kind, const std::string& stored = {});
+  /// A product's routine, with its factors as it takes them.
+  struct Factors {
+    std::string routine, kind, x, y, mark;
+  };
+  Factors factors(const ir::Op& op, const std::string& routine, std::size_t x, std::size_t y);
   bool sums_from_zeros(const ir::Value* base) const;
   void matrix_product(const ir::Op& op);
   void contraction(const ir::Op& op, const ir::Notation& n);

@@ -262,9 +262,9 @@ void StatementPrinter::check_fits(const Value* v, const ir::Type& type, const ch
 std::string StatementPrinter::new_tensor(const Value* result, const char* how, const std::string& size_list) {
   const std::string there = (place_ == Place::host ? "device_" : "") + std::string(how);
   const std::string make =
-      unit_.prelude().tensor_function(there, result->type.element(), result->type.rank());
+      unit_.prelude().tensor_function(there, result->type.element(), result->type.rank(), unit_.stored(result));
   const std::string name = fresh_name(result);
-  line(unit_.declaration(result->type, name) + " = " + make + "(" + ws() + (size_list.empty() ? "" : ", ") +
+  line(unit_.declaration(result, name) + " = " + make + "(" + ws() + (size_list.empty() ? "" : ", ") +
        size_list + ");");
   ++allocations_;
   bind(result, name);
@@ -298,7 +298,7 @@ void StatementPrinter::forget(const Op& op) {
   const std::string forgetting = memory("forget");
   const auto place = [&](const Value* v) {
     return atom(v) + ".data, " + elements(v) + " * (int64_t)sizeof(" +
-           unit_.target().element(v->type.element()) + ")";
+           unit_.element(v) + ")";
   };
   std::string ours;
   for (std::size_t i = 1; i < op.operands.size(); ++i) {
@@ -424,6 +424,7 @@ void StatementPrinter::element_access(const Op& op) {
                                              (element == "0" ? "" : " + " + element) + ")");
   }
   Expression e{atom(t) + ".data[" + offset(t, indices) + "]", Precedence::primary, true, value(t).varying};
+  if (!unit_.stored(t).empty()) e.rewrite("(" + unit_.target().element(t->type.element()) + ")" + e.text, Precedence::unary);
   for (const Value* i : indices) {
     const Expression index = value(i);
     e.varying.insert(e.varying.end(), index.varying.begin(), index.varying.end());
@@ -480,8 +481,8 @@ void StatementPrinter::check_size(const Op& op, const Value* n) {
 }
 
 /// The call that fills elements, up to its first argument.
-std::string StatementPrinter::filling(Kind kind) {
-  if (place_ == Place::host) return unit_.prelude().kernel("device_fill", kind) + "(" + ws() + ", ";
+std::string StatementPrinter::filling(Kind kind, const std::string& stored) {
+  if (place_ == Place::host) return unit_.prelude().kernel("device_fill", kind, stored) + "(" + ws() + ", ";
   return unit_.prelude().kernel("fill", kind) + "(";
 }
 
@@ -521,31 +522,12 @@ void StatementPrinter::creation(const Op& op) {
   if (op.operands[0]->def && op.operands[0]->def->is(Opcode::undef_)) return;  // only memory
   if (const Op* user = uses_.only_reader(result))
     if ((user->is(Opcode::add_einsum_) || user->is(Opcode::add_matmul_) || user->is(Opcode::gemm_)) &&
-        user->operands[0] == result && adds_to_zeros(*user))
+        user->operands[0] == result && adds_to_zeros(*user, uses_))
       return;
   if (sums_from_zeros(result)) return;
-  line(filling(kind) + name + ".data, " + elements(result) + ", " + number_filled + ");");
-}
-
-/// Whether nothing sees the zeros that a product is added to: its routine begins with what it makes.
-bool StatementPrinter::adds_to_zeros(const Op& product) const {
-  const Value* base = product.operands[0];
-  if (!base->def || !base->def->is(Opcode::fill_) || base->block != product.parent ||
-      !uses_.only_reader(base))
-    return false;
-  const Op* value = base->def->operands[0]->def;
-  if (!value || !value->is(Opcode::constant_) || value->number != 0 || std::signbit(value->number))
-    return false;
-  if (product.is(Opcode::gemm_)) {  // a part of a tensor may be all of it
-    const auto& fill = base->def->operands;
-    const auto& o = product.operands;
-    const Op* const start = o[4]->def;
-    return product.in_place && fill.size() == 3 && start && start->is(Opcode::constant_) &&
-           start->integer == 0 && o[5] == fill[2] && o[12] == fill[1] && o[13] == fill[2];
-  }
-  const ir::Notation n = *ir::concrete_notation(product);
-  return product.in_place &&
-         std::ranges::all_of(n.result, [](const ir::Subscript& s) { return s.is_letter(); });
+  const std::string stored = unit_.stored(result);
+  const std::string filled = stored.empty() ? number_filled : unit_.prelude().kernel("stored", kind, stored) + "(" + number_filled + ")";
+  line(filling(kind, stored) + name + ".data, " + elements(result) + ", " + filled + ");");
 }
 
 /// A product that is large enough for a call (passes/lower); others are loops by now.
@@ -554,20 +536,48 @@ void StatementPrinter::matrix_product(const Op& op) {
   const auto p = passes::matrix_product(n);
   if (!p || shares_out()) return contraction(op, n);
   const auto steps = [&](std::size_t operand, char second) {
-    const Value* t = op.operands[operand];
     const bool turned = n.operands[operand].at[0].is(second);
-    const std::string row = dim(t, 1);
-    return atom(t) + ".data, " + (turned ? "1, " + row : row + ", 1");
+    const std::string row = dim(op.operands[operand], 1);
+    return turned ? ", 1, " + row : ", " + row + ", 1";
   };
   const auto size = [&](char letter) {
     const ir::SizeSource from = *ir::size_source(n, letter);
     return dim(op.operands[from.operand], static_cast<std::size_t>(from.dimension));
   };
   const std::string sizes_of = size(p->i) + ", " + size(p->j) + ", " + size(p->k) + ", 1";
-  const std::string a = steps(p->x, p->k), b = steps(p->y, p->j), fresh = adds_to_zeros(op) ? "1" : "0";
+  const std::string fresh = adds_to_zeros(op, uses_) ? "1" : "0";
   const std::string to = updated(op);
-  line(unit_.prelude().kernel(on_gpu("gemm"), op.result()->type.element()) + "(" + ws() + ", " + fresh +
-       ", " + sizes_of + ", " + a + ", " + b + ", " + to + ".data, " + dim(op.result(), 1) + ");");
+  const Factors f = factors(op, on_gpu("gemm"), p->x, p->y);
+  line(f.routine + "(" + ws() + ", " + fresh + ", " + sizes_of + ", " + f.x + steps(p->x, p->k) + ", " + f.y + steps(p->y, p->j) +
+       ", " + to + ".data, " + dim(op.result(), 1) + ");");
+  if (!f.mark.empty()) line("lt_device_leave(ws, " + f.mark + ");");
+}
+
+/// Where one of the three tensors is stored in 16 bits, so are both factors: those that are not are rounded before.
+StatementPrinter::Factors StatementPrinter::factors(const Op& op, const std::string& routine, std::size_t x, std::size_t y) {
+  const Kind kind = op.result()->type.element();
+  const std::string result = unit_.stored(op.result());
+  Factors f{{}, ir::kind_name(kind), atom(op.operands[x]) + ".data", atom(op.operands[y]) + ".data", {}};
+  std::string narrow = result;
+  for (const std::size_t i : {x, y})
+    if (const std::string its = unit_.stored(op.operands[i]); !its.empty()) narrow = its;
+  if (!narrow.empty()) {
+    f.kind = result.empty() ? narrow + "_" + f.kind : narrow;
+    for (const auto& [i, data] : {std::pair{x, &f.x}, {y, &f.y}}) {
+      if (!unit_.stored(op.operands[i]).empty()) continue;
+      if (f.mark.empty()) {
+        f.mark = names_.unique("rounded_mark");
+        unit_.prelude().need("device_mark");
+        line("const lt_device_position " + f.mark + " = lt_device_mark(" + ws() + ");");
+      }
+      const std::string name = names_.unique("rounded");
+      line("const lt_" + narrow + "* " + name + " = " + unit_.prelude().kernel("narrowed", kind, narrow) + "(ws, " + *data + ", " +
+           elements(op.operands[i]) + ");");
+      *data = name;
+    }
+  }
+  f.routine = unit_.prelude().kernel(routine, kind, narrow.empty() ? "" : f.kind);
+  return f;
 }
 
 /// A routine of the prelude, or the one for tensors in the GPU's memory.
@@ -591,7 +601,7 @@ void StatementPrinter::product_of_parts(const Op& op) {
   const std::string a = part(1, 6) + ", " + operand(7) + ", " + operand(8);
   const std::string b = part(2, 9) + ", " + operand(10) + ", " + operand(11);
   const std::string start = in_context(value(op.operands[4]), Precedence::additive), row = operand(5);
-  const std::string fresh = adds_to_zeros(op) ? "1" : "0";
+  const std::string fresh = adds_to_zeros(op, uses_) ? "1" : "0";
   const std::string to = updated(op);
   const bool team = shares_out();
   if (team) unit_.note_fork();

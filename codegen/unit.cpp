@@ -49,6 +49,7 @@ Unit::Unit(const ir::Module& module, const PrintOptions& options, const Target& 
       escapes_(functions_),
       device_prelude_(target, options) {
   if (target.has_kernels()) kernels_.emplace(module, options.mappings);
+  if (kernels_ && options.storage != "f32") narrow_.emplace(functions_, *kernels_);
   for (const ir::Prototype& p : ir::external_functions(module)) names_.reserve(p.name);
   public_name_ = names_.unique_function(options.name.empty() ? module.entry->name : options.name);
   for (const std::string& name : taken) names_.reserve(name);
@@ -429,6 +430,16 @@ std::string Unit::type(const ir::Type& t) {
 
 std::string Unit::number_type(const ir::Function* f, const ir::Type& t) {
   return t.is_bool() && infos_.at(f).public_types ? target_.public_boolean() : type(t);
+}
+
+std::string Unit::type(const ir::Value* v) {
+  const std::string narrow = stored(v);
+  return narrow.empty() ? type(v->type) : prelude_.tensor(v->type.element(), v->type.rank(), narrow);
+}
+
+std::string Unit::element(const ir::Value* tensor) const {
+  const std::string narrow = stored(tensor);
+  return narrow.empty() ? target_.element(tensor->type.element()) : "lt_" + narrow;
 }
 
 std::string Unit::declaration(const ir::Type& t, const std::string& name) { return type(t) + " " + name; }

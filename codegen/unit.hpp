@@ -11,6 +11,7 @@
 #include "lantern/codegen/c/prelude.hpp"
 #include "lantern/codegen/kernels.hpp"
 #include "lantern/codegen/naming.hpp"
+#include "lantern/codegen/narrow_tensors.hpp"
 #include "lantern/codegen/print_options.hpp"
 #include "lantern/codegen/source_part.hpp"
 #include "lantern/codegen/target.hpp"
@@ -108,6 +109,12 @@ class Unit {
   std::string type(const ir::Type& type);
   /// "double x", "double* d".
   std::string declaration(const ir::Type& type, const std::string& name);
+  /// "f16" or "bf16" for a tensor whose elements are that in the GPU's memory; else nothing.
+  std::string stored(const ir::Value* v) const { return narrow_ && narrow_->contains(v) ? options_.storage : ""; }
+  /// The same for the value, and the type of a tensor's elements in memory.
+  std::string type(const ir::Value* v);
+  std::string declaration(const ir::Value* v, const std::string& name) { return type(v) + " " + name; }
+  std::string element(const ir::Value* tensor) const;
   /// A name for the type that can be part of another name: f64, f64_2d, ref_f64.
   std::string type_name(const ir::Type& type);
   /// The structure that holds several results in C++: r0, r1, ... Its name.
@@ -159,6 +166,7 @@ class Unit {
   std::unordered_map<const ir::Function*, Printed> printed_;  ///< by `discover`
   bool forks_ = false;
   std::optional<Kernels> kernels_;
+  std::optional<NarrowTensors> narrow_;
   Prelude device_prelude_;
   bool on_device_ = false;
   std::string public_name_, entry_name_, workspace_name_, failure_name_, status_name_, strided_name_;

@@ -30,21 +30,29 @@ std::string shown(Kind kind) {
 
 }  // namespace
 
-std::string instantiated(std::string_view text, Kind kind, const Target& target) {
+std::string instantiated(std::string_view text, Kind kind, const Target& target, std::string_view stored) {
+  const std::string element = target.element(kind);
+  const std::string memory = stored.empty() ? element : "lt_" + std::string(stored.substr(0, stored.find('_')));
+  const std::string result = stored.find('_') == std::string_view::npos ? memory : element;
+  const auto blas = [](const std::string& type) { return type == "lt_f16" ? "2" : type == "lt_bf16" ? "14" : type == "double" ? "1" : "0"; };
   std::string s;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '$' && i + 1 < text.size()) {
       const char what = text[++i];
-      s += what == 'K' ? ir::kind_name(kind) : what == 'P' ? shown(kind) : target.element(kind);
+      switch (what) {
+        case 'K': s += stored.empty() ? ir::kind_name(kind) : stored; break;
+        case 'P': s += shown(kind); break;
+        case 'S': s += element; break;
+        case 'R': s += result; break;
+        case 'B': s += blas(memory); break;
+        case 'C': s += blas(result); break;
+        default: s += memory;
+      }
     } else {
       s += text[i];
     }
   }
   return s;
-}
-
-std::string Prelude::instantiate(std::string_view text, Kind kind) const {
-  return instantiated(text, kind, *target_);
 }
 
 void Prelude::need(const std::string& part) {
@@ -58,14 +66,15 @@ void Prelude::need(const std::string& part) {
   add(static_cast<Group>(row->group), own ? own : std::string(row->text));
 }
 
-std::string Prelude::kernel(const std::string& name, Kind kind) {
-  const std::string full = "lt_" + name + "_" + ir::kind_name(kind);
+std::string Prelude::kernel(const std::string& name, Kind kind, const std::string& stored) {
+  const std::string full = "lt_" + name + "_" + (stored.empty() ? ir::kind_name(kind) : stored);
   if (!fresh(full)) return full;
   const bool integers = kind == Kind::i32 || kind == Kind::i64;
   const PreludePart* row = integers ? prelude_part("K:" + name + ":integers") : nullptr;
   if (!row) row = prelude_part("K:" + name);
   if (!row) throw InternalError("no kernel is called " + name);
   need("integers");
+  if (!stored.empty()) need(stored.substr(0, stored.find('_')));
   for (const std::string_view dependency : row->needs) {
     if (!dependency.starts_with("K:")) {
       need(std::string(dependency));
@@ -75,7 +84,7 @@ std::string Prelude::kernel(const std::string& name, Kind kind) {
     const std::string_view what = dependency.substr(2);
     if (!what.ends_with("d") || what.size() < 2 || what[what.size() - 2] < '0' ||
         what[what.size() - 2] > '9') {
-      kernel(std::string(what), kind);
+      kernel(std::string(what), kind, stored);
       continue;
     }
     const int rank = what[what.size() - 2] - '0';
@@ -87,13 +96,13 @@ std::string Prelude::kernel(const std::string& name, Kind kind) {
     }
   }
   const char* const own = target_->prelude_part("K:" + name);
-  add(static_cast<Group>(row->group), instantiate(own ? own : row->text, kind));
+  add(static_cast<Group>(row->group), instantiated(own ? own : row->text, kind, *target_, stored));
   if (row->routine && !own) parts_.back().routine = full;
   return full;
 }
 
-std::string Prelude::tensor_type(const std::string& begin, const std::string& element, Kind kind, int rank, bool strides) {
-  const std::string name = begin + std::string(ir::kind_name(kind)) + "_" + std::to_string(rank) + "d";
+std::string Prelude::tensor_type(const std::string& begin, const std::string& element, std::string_view kind, int rank, bool strides) {
+  const std::string name = begin + std::string(kind) + "_" + std::to_string(rank) + "d";
   if (!fresh(name)) return name;
   need("integers");
   const std::string sizes = "[" + std::to_string(rank > 0 ? rank : 1) + "];\n";
@@ -102,22 +111,26 @@ std::string Prelude::tensor_type(const std::string& begin, const std::string& el
   return name;
 }
 
-std::string Prelude::tensor(Kind kind, int rank) { return tensor_type("lt_", target_->element(kind), kind, rank, false); }
+std::string Prelude::tensor(Kind kind, int rank, const std::string& stored) {
+  if (stored.empty()) return tensor_type("lt_", target_->element(kind), ir::kind_name(kind), rank, false);
+  need(stored);
+  return tensor_type("lt_", "lt_" + stored, stored, rank, false);
+}
 std::string Prelude::const_tensor(Kind kind, int rank) {
-  return tensor_type("lt_const_", "const " + target_->element(kind), kind, rank, false);
+  return tensor_type("lt_const_", "const " + target_->element(kind), ir::kind_name(kind), rank, false);
 }
 std::string Prelude::strided_tensor(Kind kind, int rank) {
-  return tensor_type("lt_strided_", target_->element(kind), kind, rank, true);
+  return tensor_type("lt_strided_", target_->element(kind), ir::kind_name(kind), rank, true);
 }
 std::string Prelude::const_strided_tensor(Kind kind, int rank) {
-  return tensor_type("lt_const_strided_", "const " + target_->element(kind), kind, rank, true);
+  return tensor_type("lt_const_strided_", "const " + target_->element(kind), ir::kind_name(kind), rank, true);
 }
 
-std::string Prelude::tensor_function(const std::string& what, Kind kind, int rank) {
-  const std::string type = tensor(kind, rank);
+std::string Prelude::tensor_function(const std::string& what, Kind kind, int rank, const std::string& stored) {
+  const std::string type = tensor(kind, rank, stored);
   const std::string name = "lt_" + what + type.substr(2);
   if (!fresh(name)) return name;
-  const std::string element = target_->element(kind);
+  const std::string element = stored.empty() ? target_->element(kind) : "lt_" + stored;
   const std::string bytes =
       "(unsigned long)lt_count(ws, t.dim, " + std::to_string(rank) + ") * sizeof(" + element + ")";
   std::string sizes, values, dims;
@@ -129,7 +142,7 @@ std::string Prelude::tensor_function(const std::string& what, Kind kind, int ran
   }
   if (rank == 0) values = "1";
   if (what == "save" || what == "load") return tensor_on_tape(what, kind, rank, name);
-  if (what.starts_with("device_") || what.starts_with("to_")) return device_tensor_function(what, kind, rank, name);
+  if (what.starts_with("device_") || what.starts_with("to_")) return device_tensor_function(what, type, element, kind, rank, name);
   std::string text = "static " + type + " " + name + "(lt_workspace* ws";
   if (what == "new") {
     need("count");
@@ -186,8 +199,8 @@ std::string Prelude::tensor_on_tape(const std::string& what, Kind kind, int rank
 }
 
 /// The same for tensors in the memory of a GPU: lt_device_new_f64_2d, ..., and lt_to_host_f64_2d, lt_to_device_f64_2d.
-std::string Prelude::device_tensor_function(const std::string& what, Kind kind, int rank, const std::string& name) {
-  const std::string type = tensor(kind, rank), element = target_->element(kind);
+std::string Prelude::device_tensor_function(const std::string& what, const std::string& type, const std::string& element, Kind kind,
+                                            int rank, const std::string& name) {
   const auto bytes = [&](const std::string& t) {
     return "lt_count(ws, " + t + ".dim, " + std::to_string(rank) + ") * (int64_t)sizeof(" + element + ")";
   };

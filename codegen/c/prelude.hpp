@@ -33,8 +33,9 @@ class Prelude {
   /// A part by name: "workspace", "mark", "fail_index", "fail_shapes", "fail_size", "tapes" ...
   void need(const std::string& part);
   /// A function over elements of one kind, by its name without the kind: "sum" for lt_sum_f64. Returns the
-  /// name.
-  std::string kernel(const std::string& name, ir::Kind kind);
+  /// name. `stored`: the elements are "f16" or "bf16" in memory, with which the kind computes; "f16_f32": but a product's result
+  /// is not.
+  std::string kernel(const std::string& name, ir::Kind kind, const std::string& stored = {});
   /// The type of vectors of so many lanes: lt_f64x8. Returns the name.
   std::string vector(ir::Kind kind, int lanes);
   /// A function on such vectors: lt_splat_f64x8, lt_sum_f64x8, lt_exp_f64x8 ... Returns the name.
@@ -43,7 +44,7 @@ class Prelude {
   /// one.
   std::string saturating(ir::Kind from, ir::Kind to, int lanes);
   /// The structure of a tensor: lt_f64_2d. Returns the name.
-  std::string tensor(ir::Kind kind, int rank);
+  std::string tensor(ir::Kind kind, int rank, const std::string& stored = {});
   /// The same with elements that are read only: lt_const_f64_2d.
   std::string const_tensor(ir::Kind kind, int rank);
   /// The same with a stride for each dimension, in elements.
@@ -51,7 +52,7 @@ class Prelude {
   std::string const_strided_tensor(ir::Kind kind, int rank);
   /// A function that makes one: lt_new_f64_2d, lt_zeros_f64_2d(ws, sizes...), lt_copy_f64_2d(ws, t); and
   /// lt_save_f64_2d(ws, number, t), lt_load_f64_2d(ws, number), which put it on a tape and take it off.
-  std::string tensor_function(const std::string& what, ir::Kind kind, int rank);
+  std::string tensor_function(const std::string& what, ir::Kind kind, int rank, const std::string& stored = {});
   /// The structure of a tree: lt_tree_f64_i64. Returns the name.
   std::string tree(const ir::Type& type);
   /// lt_push_NAME or lt_pop_NAME for values of a C type; `slot` bytes are used on the tape. For loops that
@@ -83,7 +84,7 @@ class Prelude {
   Sides sides(const Prelude& device) const;
 
  private:
-  std::string tensor_type(const std::string& begin, const std::string& element, ir::Kind kind, int rank, bool strides);
+  std::string tensor_type(const std::string& begin, const std::string& element, std::string_view kind, int rank, bool strides);
   enum class Group { basics, prototypes, types, functions, kernels };
   struct Part {
     Group group;
@@ -105,8 +106,8 @@ class Prelude {
                                    int lanes);
   void masks(ir::Kind kind);
   std::string tensor_on_tape(const std::string& what, ir::Kind kind, int rank, const std::string& name);
-  std::string device_tensor_function(const std::string& what, ir::Kind kind, int rank, const std::string& name);
-  std::string instantiate(std::string_view text, ir::Kind kind) const;
+  std::string device_tensor_function(const std::string& what, const std::string& type, const std::string& element, ir::Kind kind,
+                                     int rank, const std::string& name);
 
   const Target* target_;
   bool strict_;

@@ -11,6 +11,7 @@ const std::vector<PreludePart>& windows_parts();
 const std::vector<PreludePart>& panel_parts();
 const std::vector<PreludePart>& device_contraction_parts();
 const std::vector<PreludePart>& device_convolution_parts();
+const std::vector<PreludePart>& device_storage_parts();
 const std::vector<PreludePart>& device_kernel_parts();
 const std::vector<PreludePart>& device_parts();
 const std::vector<PreludePart>& kernel_parts();
@@ -677,7 +678,7 @@ const PreludePart* prelude_part(std::string_view name) {
     std::unordered_map<std::string_view, const PreludePart*> map;
     for (const auto* table : {&memory_parts(), &kernel_parts(), &panel_parts(), &contraction_parts(), &convolution_parts(), &windows_parts(), &report_parts(),
                               &status_parts(), &thread_parts(), &device_parts(), &device_kernel_parts(), &device_contraction_parts(),
-                              &device_convolution_parts()})
+                              &device_convolution_parts(), &device_storage_parts()})
       for (const PreludePart& part : *table) map.emplace(part.name, &part);
     return map;
   }();

@@ -1,5 +1,6 @@
 // The parts of the prelude as text, by name. $K is the kind of the elements (f64), $T their type, $P
-// prints a number x.
+// prints a number x. Where elements are stored in 16 bits, $S is the type that computes with them. In products $R is the type of
+// the result, and $B and $C are what cuBLAS calls $T and $R.
 #pragma once
 
 #include <string>
@@ -23,7 +24,8 @@ struct PreludePart {
 };
 
 /// A part's text for elements of one kind.
-std::string instantiated(std::string_view text, ir::Kind kind, const Target& target);
+/// `stored`: see Prelude::kernel.
+std::string instantiated(std::string_view text, ir::Kind kind, const Target& target, std::string_view stored = {});
 
 /// The part of this name, or null. Kernels have names with a leading "K:".
 const PreludePart* prelude_part(std::string_view name);

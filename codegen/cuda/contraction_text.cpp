@@ -15,7 +15,7 @@ const std::vector<PreludePart>& device_contraction_parts() {
 typedef struct lt_contraction_$K {
   const $T* x;
   const $T* y;
-  $T* r;
+  $R* r;
   int fresh, rank[4];
   int64_t size[26], x_step[26], y_step[26], r_step[26];
 } lt_contraction_$K;
@@ -93,9 +93,9 @@ static const lt_blas* lt_blas_of(lt_workspace* ws) {
       {"K:tiles", types, {"K:device_contraction"}, R"c(/* What a block of the kernel below needs to find its elements: each index of a group, with its size and steps. */
 typedef struct lt_tiles_$K {
   lt_contraction_$K c;
-  $T scale;                 /* of what is added to r */
+  $S scale;                 /* of what is added to r */
   int64_t count[4], share;  /* of each group; how many sums a block takes */
-  $T* parts;                /* where the blocks that share sums put them; null: none do */
+  $S* parts;                /* where the blocks that share sums put them; null: none do */
 } lt_tiles_$K;
 )c"},
       {"K:tile_kernel", kernels, {"K:tiles"}, R"c(static __device__ int64_t lt_offset_$K(int64_t number, int rank, const int64_t* size, const int64_t* step) {
@@ -111,7 +111,7 @@ typedef struct lt_tiles_$K {
 
 /* 64 x 64 elements a block of 16 x 16 threads, each of them 4 x 4; 16 sums at a time in shared memory. */
 LT_KERNEL void lt_tile_kernel_$K(lt_tiles_$K t) {
-  __shared__ $T x[16][65], y[16][65];
+  __shared__ $S x[16][65], y[16][65];
   __shared__ int64_t x_row[64], y_column[64], r_row[64], r_column[64], x_sum[16], y_sum[16];
   const lt_contraction_$K& c = t.c;
   const int row = c.rank[0], column = row + c.rank[1], sum = column + c.rank[2];
@@ -130,7 +130,7 @@ LT_KERNEL void lt_tile_kernel_$K(lt_tiles_$K t) {
     y_column[thread - 64] = lt_offset_$K(j, c.rank[2], c.size + column, c.y_step + column);
     r_column[thread - 64] = lt_offset_$K(j, c.rank[2], c.size + column, c.r_step + column);
   }
-  $T sums[4][4] = {};
+  $S sums[4][4] = {};
   for (int64_t k0 = first; k0 < end; k0 += 16) {
     __syncthreads();
     if (thread < 16) {
@@ -141,8 +141,8 @@ LT_KERNEL void lt_tile_kernel_$K(lt_tiles_$K t) {
     __syncthreads();
     for (int e = thread; e < 1024; e += 256) {
       const int k = e / 64, at = e % 64;
-      x[k][at] = k0 + k < end && i0 + at < t.count[1] ? x_at[x_row[at] + x_sum[k]] : ($T)0;
-      y[k][at] = k0 + k < end && j0 + at < t.count[2] ? y_at[y_column[at] + y_sum[k]] : ($T)0;
+      x[k][at] = k0 + k < end && i0 + at < t.count[1] ? ($S)x_at[x_row[at] + x_sum[k]] : ($S)0;
+      y[k][at] = k0 + k < end && j0 + at < t.count[2] ? ($S)y_at[y_column[at] + y_sum[k]] : ($S)0;
     }
     __syncthreads();
     for (int k = 0; k < 16; ++k)
@@ -158,7 +158,7 @@ LT_KERNEL void lt_tile_kernel_$K(lt_tiles_$K t) {
       if (t.parts) {
         t.parts[(((int64_t)blockIdx.z * t.count[0] + batch) * t.count[1] + i) * t.count[2] + j] = sums[a][b];
       } else {
-        $T* const to = c.r + r_batch + r_row[threadIdx.y + 16 * a] + r_column[threadIdx.x + 16 * b];
+        $R* const to = c.r + r_batch + r_row[threadIdx.y + 16 * a] + r_column[threadIdx.x + 16 * b];
         *to = c.fresh ? t.scale * sums[a][b] : *to + t.scale * sums[a][b];
       }
     }
@@ -170,10 +170,10 @@ LT_KERNEL void lt_tile_sum_kernel_$K(lt_tiles_$K t, int64_t shares) {
   const int row = c.rank[0], column = row + c.rank[1];
   const int64_t elements = t.count[0] * t.count[1] * t.count[2];
   for (int64_t e = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; e < elements; e += (int64_t)gridDim.x * blockDim.x) {
-    $T sum = 0;
+    $S sum = 0;
     for (int64_t s = 0; s < shares; ++s) sum += t.parts[s * elements + e];
     const int64_t rest = e / t.count[2], j = e - rest * t.count[2], batch = rest / t.count[1], i = rest - batch * t.count[1];
-    $T* const to = c.r + lt_offset_$K(batch, c.rank[0], c.size, c.r_step) +
+    $R* const to = c.r + lt_offset_$K(batch, c.rank[0], c.size, c.r_step) +
                    lt_offset_$K(i, c.rank[1], c.size + row, c.r_step + row) +
                    lt_offset_$K(j, c.rank[2], c.size + column, c.r_step + column);
     *to = c.fresh ? t.scale * sum : *to + t.scale * sum;
@@ -184,8 +184,9 @@ LT_KERNEL void lt_tile_sum_kernel_$K(lt_tiles_$K t, int64_t shares) {
        functions,
        {"K:merged_contraction", "K:tile_kernel", "blas", "blocks", "device_mark", "device_allocate"},
        R"c(/* By cuBLAS, where each of the three is a matrix in memory, or a row of them; whether it was. */
-static bool lt_multiplied_$K(lt_workspace* ws, const lt_contraction_$K* c, const int64_t* count, $T scale) {
-  const int type = sizeof($T) == 8 ? 1 : 0, arithmetic = sizeof($T) == 8 ? 70 : LT_F32_PRODUCTS; /* CUDA_R_64F, CUBLAS_COMPUTE_64F */
+static bool lt_multiplied_$K(lt_workspace* ws, const lt_contraction_$K* c, const int64_t* count, $S scale) {
+  /* Of cudaDataType and cublasComputeType_t. */
+  const int type = $B, result = $C, arithmetic = sizeof($T) == 8 ? 70 : sizeof($T) == 2 ? 68 : LT_F32_PRODUCTS;
   const int row = c->rank[0], column = row + c->rank[1], sum = column + c->rank[2];
   const int64_t most = 2147483647;
   if (c->rank[0] > 1 || c->rank[1] > 1 || c->rank[2] > 1 || c->rank[3] > 1) return false;
@@ -230,7 +231,7 @@ static bool lt_multiplied_$K(lt_workspace* ws, const lt_contraction_$K* c, const
   else return false;
   const lt_blas* blas = lt_blas_of(ws);
   if (!blas) return false;
-  const $T beta = c->fresh ? 0 : 1;
+  const $S beta = c->fresh ? 0 : 1;
   if (ws->device->skip && ws->device->skip()) {
     ++ws->device->launches;
     return true;
@@ -241,13 +242,13 @@ static bool lt_multiplied_$K(lt_workspace* ws, const lt_contraction_$K* c, const
   /* cuBLAS has matrices by columns: r^T = y^T x^T. */
   const int status = blas->multiply(
       blas->handle, y_by_columns ? 0 : 1, x_by_sums ? 0 : 1, (int)count[2], (int)count[1], (int)count[3], &scale, c->y, type,
-      (int)ldy, c->rank[0] ? c->y_step[0] : 0, c->x, type, (int)ldx, c->rank[0] ? c->x_step[0] : 0, &beta, c->r, type,
+      (int)ldy, c->rank[0] ? c->y_step[0] : 0, c->x, type, (int)ldx, c->rank[0] ? c->x_step[0] : 0, &beta, c->r, result,
       (int)ldr, c->rank[0] ? c->r_step[0] : 0, (int)count[0], arithmetic, -1);
   ++ws->device->launches;
   return status == 0;
 }
 
-static void lt_device_contract_scaled_$K(lt_workspace* ws, const lt_contraction_$K* given, $T scale) {
+static void lt_device_contract_scaled_$K(lt_workspace* ws, const lt_contraction_$K* given, $S scale) {
   lt_tiles_$K t;
   t.scale = scale;
   t.c = lt_merged_$K(given);
@@ -269,7 +270,7 @@ static void lt_device_contract_scaled_$K(lt_workspace* ws, const lt_contraction_
   if (shares < 1) shares = 1;
   t.parts = 0;
   const int64_t elements = t.count[0] * t.count[1] * t.count[2];
-  if (shares > 1) t.parts = ($T*)lt_device_allocate(ws, shares * elements * (int64_t)sizeof($T));
+  if (shares > 1) t.parts = ($S*)lt_device_allocate(ws, shares * elements * (int64_t)sizeof($S));
   lt_tile_kernel_$K<<<dim3((unsigned)tiles, (unsigned)rows, (unsigned)shares), dim3(16, 16), 0, ws->device->stream>>>(t);
   lt_launched(ws);
   if (shares > 1) {
@@ -285,8 +286,8 @@ static void lt_device_contract_$K(lt_workspace* ws, const lt_contraction_$K* c) 
 
 )c"},
       {"K:device_gemm", functions, {"K:device_contract"}, R"c(/* r += scale x y, or r = scale x y, of matrices whose rows and columns step as said; a row of r lies in one piece. */
-static void lt_device_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $T scale, const $T* x,
-                              int64_t x_row, int64_t x_sum, const $T* y, int64_t y_sum, int64_t y_column, $T* r,
+static void lt_device_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_t k, $S scale, const $T* x,
+                              int64_t x_row, int64_t x_sum, const $T* y, int64_t y_sum, int64_t y_column, $R* r,
                               int64_t r_row) {
   const lt_contraction_$K c = {x,          y,           r, fresh, {0, 1, 1, 1}, {m, n, k}, {x_row, 0, x_sum}, {0, y_column, y_sum},
                                {r_row, 1, 0}};

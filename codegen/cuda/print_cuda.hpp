@@ -35,6 +35,8 @@ std::string print_cuda(const ir::Module& module, const PrintOptions& options = {
 
 /// The arithmetic of cuBLAS for products of f32 by this name of PrintOptions::products. Error for any other name.
 int f32_products(const std::string& name);
+/// Error where PrintOptions::storage has no such type.
+void require_storage(const std::string& name);
 
 /// The same in parts, which follow each other in a stand-alone source: what both sides read, with the title; the
 /// kernels; and what the host runs, which NVRTC does not read.

@@ -90,6 +90,10 @@ int f32_products(const std::string& name) {
   throw Error("products: expected f32, tf32, bf16 or f16, got '" + name + "'");
 }
 
+void require_storage(const std::string& name) {
+  if (name != "f32" && name != "f16" && name != "bf16") throw Error("storage: expected f32, f16 or bf16, got '" + name + "'");
+}
+
 CudaText print_tensor_program(const ir::Module& module, PrintOptions options) {
   options.standalone = options.entry_workspace = true;
   options.threads = 1;

@@ -168,9 +168,9 @@ std::string lantern_build() {
 
 std::string staged_key(const ir::Module& staged, const CompileOptions& options) {
   // Names all options, so that one that is added does not compile until it is thought of here. The name is the graph's.
-  const auto& [target, opt, bounds_checks, strict_math, reassociate, debug, check, threads, lanes, mappings, products,
+  const auto& [target, opt, bounds_checks, strict_math, reassociate, debug, check, threads, lanes, mappings, products, storage,
                disabled_passes, name, cache] = options;
-  if (!cache.enabled || debug || !mappings.empty() || products != "f32") return {};  // those are a GPU's
+  if (!cache.enabled || debug || !mappings.empty() || products != "f32" || storage != "f32") return {};  // those are a GPU's
   static const std::string build = lantern_build();
   if (build.empty()) return {};
   codegen::ContentHash hash;

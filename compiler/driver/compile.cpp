@@ -49,6 +49,7 @@ class CompiledCode : public Code {
     print_.check_nan = options_.check == Check::nan;
     print_.mappings = options.mappings;
     print_.products = options.products;
+    print_.storage = options.storage;
     print_.line_directives = print_.named_values = options.debug;
     print_.comments = false;  // in what compilers read
     print_.limited_stack = true;
@@ -335,6 +336,9 @@ std::shared_ptr<const Code> compile(const std::string& name, const std::vector<i
   codegen::f32_products(options.products);
   if (options.products != "f32" && (options.target != Target::cuda || options.strict_math))
     throw Error("compile: products of " + options.products + " go with Target::cuda, without strict_math");
+  codegen::require_storage(options.storage);
+  if (options.storage != "f32" && (options.target != Target::cuda || options.strict_math))
+    throw Error("compile: storage in " + options.storage + " goes with Target::cuda, without strict_math");
   if (options.threads > 1 && options.target == Target::cuda)
     throw Error("compile: expected one thread with Target::cuda, got " + std::to_string(options.threads) +
                 ": a kernel has a thread for every element");

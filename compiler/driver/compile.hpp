@@ -84,6 +84,9 @@ struct CompileOptions {
   /// For Target::cuda, what cuBLAS may round the factors of products of matrices of float to, which GPUs multiply many times
   /// as fast: "tf32" (11 digits of 24), "bf16" (8) or "f16" (half). Sums stay float. "f32": nothing. Not with strict_math.
   std::string products = "f32";
+  /// For Target::cuda, "f16" or "bf16": tensors of float that the function makes for itself lie in 16 bits in the GPU's memory, where
+  /// kernels and products of matrices alone use them. Arithmetic and sums stay float. "f32": none. Not with strict_math.
+  std::string storage = "f32";
   /// Passes left out, by name (see passes/pipeline.hpp).
   std::vector<std::string> disabled_passes = {};
   /// Name of the function in generated code; empty: taken from the program.

@@ -2,7 +2,7 @@
 // compiled with -fsanitize=thread, but not linked with its run time: the loads and stores of kernels come here.
 //
 // Two accesses to one address, one of them a store, are a race where nothing orders them: neither the thread, nor a
-// barrier of the block, nor one of the warp, nor, between blocks, an atomic operation of the one behind its access and one of the
+// barrier of the block, nor one of the warp, nor an atomic operation of the one thread (or block) behind its access and one of the
 // other before its own (happens-before: Lamport, "Time, clocks, and the ordering of events in a distributed system", 1978; for
 // barriers of GPUs: Zheng et al., "GRace", PPoPP 2011). Threads run one after the other here, so that a race is found
 // whichever order it would have on a GPU. Accesses are told by their first address.
@@ -37,6 +37,7 @@ static Watched* watched = nullptr;  // open addressing
 static size_t watched_size = 0, watched_count = 0;
 static uint64_t* released = nullptr;  // of each block: the time of its last atomic operation
 static uint64_t released_size = 0, races_launch = 0;
+static uint64_t thread_released[most_threads], thread_acquired[most_threads];  // the same of the threads of the running block
 static bool within = false;
 
 LANTERN_UNWATCHED static Watched* watched_at(uintptr_t address) {
@@ -86,7 +87,8 @@ LANTERN_UNWATCHED static bool in_device(uintptr_t p) {
 LANTERN_UNWATCHED static bool ordered(const Access& before, const Access& now, bool shared) {
   if (!before.any) return true;
   if (before.block != now.block) return shared || (released[before.block] > before.time && block_acquired > released[before.block]);
-  return before.thread == now.thread || before.block_epoch < now.block_epoch ||
+  const uint64_t release = thread_released[before.thread];
+  return before.thread == now.thread || before.block_epoch < now.block_epoch || (release > before.time && thread_acquired[now.thread] > release) ||
          (before.thread / 32 == now.thread / 32 && before.warp_epoch < now.warp_epoch);
 }
 
@@ -127,8 +129,9 @@ LANTERN_UNWATCHED static void access(uintptr_t p, bool stores) {
 LANTERN_UNWATCHED inline void note_atomic() {
   if (!running || !in_launch) return;
   block_acquired = ++atomics;
+  thread_released[running->thread] = atomics;
   if (released && races_launch == static_cast<uint64_t>(launches) && block_number < released_size) released[block_number] = atomics;
-  block_acquired = ++atomics;
+  block_acquired = thread_acquired[running->thread] = ++atomics;
 }
 
 }  // namespace lantern_emulator

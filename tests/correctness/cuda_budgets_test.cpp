@@ -271,6 +271,9 @@ extern "C" int run() {
   CHECK_THAT(report("x[threadIdx.x] = 1;"), Catch::Contains("stores at ") && Catch::EndsWith("stores"));
   CHECK_THAT(report("if (blockIdx.x == 0) x[threadIdx.x] = 1; else s[0] = x[threadIdx.x] + x[63];"), Catch::StartsWith("race: thread "));
   CHECK(report("atomicAdd(&x[0], 1.0f);") == "");
+  // One thread after the other, of a block and of another one, by a lock; and where the lock is left too early.
+  CHECK(report("while (atomicCAS((int*)&x[1], 0, 1) != 0) {} x[0] += 1; atomicExch((int*)&x[1], 0);") == "");
+  CHECK_THAT(report("while (atomicCAS((int*)&x[1], 0, 1) != 0) {} atomicExch((int*)&x[1], 0); x[0] += 1;"), Catch::StartsWith("race: thread "));
   const auto last = [&](const std::string& asked) {
     return report("if (threadIdx.x == 0) { x[1 + blockIdx.x] = 1; __threadfence(); if (" + asked +
                   ") x[0] = x[1] + x[2] + x[3] + x[4]; }");

@@ -153,6 +153,8 @@ TEST_CASE("--mapping chooses how loops are mapped, and --explain says so") {
   CHECK(refused("--products=tf32", "--target=cpu") ==
         "lanternc: error: --products goes with --target=cuda, without --strict-math\n");
   CHECK(refused("--products=f8") == "lanternc: error: products: expected f32, tf32, bf16 or f16, got 'f8'\n");
+  CHECK(refused("--storage=f16", "--target=cpu") == "lanternc: error: --storage goes with --target=cuda, without --strict-math\n");
+  CHECK(refused("--storage=f8") == "lanternc: error: storage: expected f32, f16 or bf16, got 'f8'\n");
 }
 
 TEST_CASE("--explain tells how a fold of a batch of trees runs, and why") {

@@ -233,6 +233,35 @@ TEST_CASE("a scaled loss keeps small gradients of products in half precision", "
   CHECK(scale == 32768);
 }
 
+TEST_CASE("a network trains with its own tensors in 16 bits", "[cuda]") {
+  const auto x = numbers({16, 12});
+  const auto y = labels(16, 5);
+  const auto train = [&](auto at, auto&&... stream) {  // the losses of ten steps
+    std::vector<float> losses(10);
+    auto w1 = numbers({20, 12}, 0.3), w2 = numbers({5, 20}, 0.5), b1 = numbers({20}, 0.1), b2 = numbers({5}, 0.1);
+    for (float& l : losses) std::tie(l, w1, b1, w2, b2) = at(w1, b1, w2, b2, x, y, 0.2f);
+    return losses;
+  };
+  const auto exact = train(compile(step, {.target = Target::c}));
+  for (const char* storage : {"f16", "bf16"}) {
+    INFO(storage);
+    const auto gpu = compile(step, {.target = Target::cuda, .storage = storage});
+    const auto losses = train(gpu);
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      CHECK(losses[i] == Approx(exact[i]).epsilon(storage[0] == 'b' ? 1e-2 : 2e-3));
+      CHECK(losses[i] != exact[i]);
+    }
+    CHECK(losses.back() < 0.7f * losses.front());
+    // Calls that repeat are graphs, and give the same bits.
+    const cuda::Stream stream;
+    const auto w1 = cuda::to_device(numbers({20, 12}, 0.3)), w2 = cuda::to_device(numbers({5, 20}, 0.5));
+    const auto b1 = cuda::to_device(numbers({20}, 0.1)), b2 = cuda::to_device(numbers({5}, 0.1)), there = cuda::to_device(x);
+    const auto y_there = cuda::to_device(y);
+    for (int i = 0; i < 3; ++i) CHECK(std::get<0>(gpu.on(stream)(w1, b1, w2, b2, there, y_there, 0.2f)) == losses.front());
+    CHECK(cuda::last_call().graphs > 0);
+  }
+}
+
 TEST_CASE("prints and checks run in every call that repeats", "[cuda]") {
   const auto told = [](Row x) {
     print(x, "x");

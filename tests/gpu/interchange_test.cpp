@@ -141,6 +141,15 @@ TEST_CASE("products of matrices are cuBLAS's", "[cuda]") {
   using Batch = Rep<Tensor<float, dyn, dyn, dyn>>;
   agree([](Batch a, Batch b) { return einsum<"bij,bjk->bik">(a, b); }, 1e-5, 1, numbers<float>({4, 5, 6}), numbers<float>({4, 6, 7}));
   agree([](Batch a, Batch b) { return einsum<"bij,bkj->bik">(a, b); }, 1e-5, 1, numbers<float>({4, 5, 6}), numbers<float>({4, 7, 6}));
+  // Of factors of 16 bits, with a result of 16 bits or of float.
+  const auto twice = [](Matrix a, Matrix b) { return matmul(Matrix(tanh(matmul(a, b))), b); };
+  const auto a = numbers<float>({17, 9}), b = numbers<float>({9, 9}), here = compile(twice, {.target = Target::c})(a, b);
+  for (const char* storage : {"f16", "bf16"}) {
+    const int before = products();
+    const auto there = compile(twice, {.target = Target::cuda, .storage = storage})(a, b);
+    CHECK(products() == before + 2);
+    for (std::size_t i = 0; i < here.data.size(); ++i) CHECK(there.data[i] == Approx(here.data[i]).margin(storage[0] == 'b' ? 3e-2 : 4e-3));
+  }
 }
 
 TEST_CASE("convolutions are cuDNN's", "[cuda]") {

@@ -21,6 +21,7 @@ std::string source(const StagedFunction& function, const Options& options, const
   print.check_nan = options.check == core::Check::nan;
   print.mappings = options.mappings;
   print.products = options.products;
+  print.storage = options.storage;
   print.name = name;
   return codegen::print_cuda(*function.module, print);
 }

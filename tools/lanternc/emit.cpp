@@ -43,6 +43,7 @@ codegen::PrintOptions standalone(const Options& options) {
   print.prefix = options.prefix;
   print.mappings = options.mappings;
   print.products = options.products;
+  print.storage = options.storage;
   print.line_directives = options.debug;
   print.named_values = options.debug || options.is_text();
   print.check_nan = options.check == Check::nan;

@@ -94,7 +94,7 @@ void group_options(CLI::App& app) {
   };
   const std::vector<OptionGroup> groups{
       {"What is made", {"-o", "--emit", "--function", "--prefix", "--strided", "--depfile", "--with-jit", "--with-main"}},
-      {"For which machine", {"--target", "--arch", "--mapping", "--products", "--cpu", "--threads", "--lanes", "--distributed"}},
+      {"For which machine", {"--target", "--arch", "--mapping", "--products", "--storage", "--cpu", "--threads", "--lanes", "--distributed"}},
       {"How numbers are computed", {"-O", "--strict-math", "--no-reassociate", "--check"}},
       {"Understanding a program",
        {"--explain", "-g", "--all-messages", "--time-passes", "--dump-after", "--disable-pass", "--verify", "--explain-cache"}},
@@ -149,6 +149,10 @@ void describe(CLI::App& app, Given& given) {
   word("--products", o.products,
        "with --target=cuda, what cuBLAS may round the factors of products of float to: f32 (default: nothing),\n"
        "tf32, bf16 or f16; sums stay float",
+       "KIND");
+  word("--storage", o.storage,
+       "with --target=cuda, f16 or bf16: tensors of float that a function makes for itself lie in 16 bits in the GPU's\n"
+       "memory; arithmetic and sums stay float",
        "KIND");
   word("--cpu", o.cpu, "generate code for this processor, by its LLVM name: x86-64-v3", "NAME");
   word("--threads", given.threads,
@@ -383,6 +387,8 @@ Options checked(Given given, const Words& after_dashes) {
   for (const std::string& text : o.mappings) codegen::asked_mapping(text);
   codegen::f32_products(o.products);
   if (o.products != "f32" && (!o.cuda || o.strict_math)) throw Error("--products goes with --target=cuda, without --strict-math");
+  codegen::require_storage(o.storage);
+  if (o.storage != "f32" && (!o.cuda || o.strict_math)) throw Error("--storage goes with --target=cuda, without --strict-math");
   static const std::regex architecture("(sm|compute)_[1-9][0-9]+[a-z]?");
   if (!std::regex_match(o.arch, architecture))
     throw Error("--arch: expected sm_75, sm_90, compute_80 or such, got '" + o.arch + "'");

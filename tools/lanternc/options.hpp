@@ -30,6 +30,7 @@ struct Options {
   std::string arch = "compute_80";  ///< of the GPU, by nvcc's name
   std::vector<std::string> mappings;  ///< of loops to the GPU, that are asked for
   std::string products = "f32";       ///< what factors of products there may be rounded to
+  std::string storage = "f32";        ///< what functions there store their own tensors of f32 in
   bool debug = false;
   bool time_passes = false;
   bool explain = false;  ///< instead of any other output
