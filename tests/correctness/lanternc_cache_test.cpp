@@ -384,6 +384,9 @@ int main() { std::printf("%g %g %d", df(2.0), factor, made); }
   CHECK(other.compilations == 1);  // linking the staging image
   replace(place.path() / "which.hpp", "7", "8");
   CHECK(place.run({place.path() / "main.cpp", "--emit=header", "-O0"}).compilations == 2);
+  replace(place.path() / "which.hpp", "__clang__", "__OPTIMIZE__");
+  CHECK(place.run({place.path() / "main.cpp", "-o", program, "-O0"}).result.err == "");
+  CHECK(run_process({program}).out == "96 8 1");
 }
 
 TEST_CASE("a warning is told once, of what is staged and of what is not") {
