@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -511,13 +512,23 @@ struct Outcome {
   std::vector<double> y;
 };
 
+/// The outcome, which is the same again where the device's memory is closed to the host.
 Outcome run(const std::string& text) {
   const auto code = compile_emulated(text);
   const std::vector<double> x = numbers(64);
-  Outcome o{0, "", std::vector<double>(64)};
-  o.code = code->function<Map>("work_map")(x.data(), o.y.data(), 64);
-  o.report = emulator_report(*code);
-  return o;
+  const auto once = [&] {
+    Outcome o{0, "", std::vector<double>(64)};
+    o.code = code->function<Map>("work_map")(x.data(), o.y.data(), 64);
+    o.report = emulator_report(*code);
+    return o;
+  };
+  const Outcome open = once();
+  code->function<void(int)>("lantern_emulator_protect")(1);
+  const Outcome closed = once();
+  CHECK(closed.code == open.code);
+  CHECK(closed.report == open.report);
+  CHECK(std::memcmp(closed.y.data(), open.y.data(), sizeof(double) * open.y.size()) == 0);
+  return open;
 }
 
 }  // namespace
@@ -567,6 +578,8 @@ TEST_CASE("accesses out of range", "[cuda][emulator]") {
   const Outcome near = run(kernel("  if (blockIdx.x == 1) x[t + 1] = 0;"));
   CHECK(near.code == 700);
   CHECK(near.report == "after the launch: a write at offset 512 of a device allocation of 512 bytes");
+  const Outcome below = run(kernel("  if (t == 9) x[-1] = 0;"));
+  CHECK(below.report == "after the launch: a write at offset -8 of a device allocation of 512 bytes");
   const Outcome far = run(kernel("  if (t == 3) x[100000] += 1;"));
   CHECK(far.code == 700);
   CHECK(far.report ==
