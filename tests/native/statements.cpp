@@ -504,6 +504,33 @@ T statement_labels_of_macros(T x) {
 PROGRAM(statement_labels_of_macros, 1, {0.2}, {1.9})
 
 template <class T>
+T several_statements_of_a_macro(T x) {
+#define TYPES     \
+  using Number = T; \
+  constexpr int most = 3;
+#define PAIR(a, b) T a = x + 0.25, b = x * 2.0; a = a * b
+#define ADDED(s, v) s += v; s *= 0.5
+  TYPES
+  Number s = 0.0;
+  PAIR(u, v);
+  if (x > 1.0) {
+    ADDED(s, u);
+  }
+  for (int i = 0; i < most; ++i) {
+    ADDED(s, x); ADDED(s, u)
+    ;
+    if (s > 2.0) s -= v;
+  }
+  if (s > 0.5) return s;
+  ADDED(s, v);
+  return s + u;
+#undef TYPES
+#undef PAIR
+#undef ADDED
+}
+PROGRAM(several_statements_of_a_macro, 1, {0.2}, {1.9}, {-0.7})
+
+template <class T>
 T constants_and_aliases(T x) {
   using Number = T;
   constexpr int n = 3;

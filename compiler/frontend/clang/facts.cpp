@@ -30,6 +30,13 @@ bool Places::span(SourceRange range, Span& out) const {
   return true;
 }
 
+Span Places::around(SourceRange range) const {
+  const CharSourceRange first = sources_.getExpansionRange(range.getBegin()), last = sources_.getExpansionRange(range.getEnd());
+  const SourceLocation end = last.isTokenRange() ? Lexer::getLocForEndOfToken(last.getEnd(), 0, sources_, ast_.getLangOpts()) : last.getEnd();
+  const std::uint32_t from = sources_.getFileOffset(first.getBegin());
+  return {from, std::max(from + 1, sources_.getFileOffset(end))};
+}
+
 bool Places::from_macro(SourceLocation at, std::string* name) const {
   if (!at.isMacroID() || !sources_.isMacroBodyExpansion(at)) return false;
   if (name != nullptr) *name = Lexer::getImmediateMacroName(at, sources_, ast_.getLangOpts()).str();

@@ -29,6 +29,8 @@ class Places {
   std::uint32_t offset(clang::SourceLocation at) const;
   /// The text of a range; false where it is not whole in the file (it begins or ends inside a macro).
   bool span(clang::SourceRange range, Span& out) const;
+  /// What is written in the file for such a range: all of the macros' uses.
+  Span around(clang::SourceRange range) const;
   /// Whether a token comes from a macro's definition, and which.
   bool from_macro(clang::SourceLocation at, std::string* name = nullptr) const;
   const clang::ASTContext& ast() const { return ast_; }

@@ -167,9 +167,7 @@ class Reader {
   Node* make(NodeKind kind, const Stmt* s) {
     Span range;
     const bool whole = places_.span(s->getSourceRange(), range);
-    if (!whole)
-      range = {places_.offset(s->getBeginLoc()),
-               std::max(places_.offset(s->getBeginLoc()) + 1, places_.offset(s->getEndLoc()))};
+    if (!whole) range = places_.around(s->getSourceRange());
     Node* node = unit_.make(kind, range);
     node->key = range.begin;
     node->in_macro = !whole;
@@ -211,7 +209,13 @@ class Reader {
     switch (s->getStmtClass()) {
       case Stmt::CompoundStmtClass: {
         Node* node = make(NodeKind::block, s);
-        for (const Stmt* part : cast<CompoundStmt>(s)->body()) node->children.push_back(statement(part));
+        for (const Stmt* part : cast<CompoundStmt>(s)->body()) {
+          Node* child = statement(part);
+          // Of several statements that one macro writes, the first has the macro's text.
+          const std::uint32_t end = node->children.empty() ? 0 : node->children.back()->range.end;
+          if (child->in_macro && child->range.begin < end) child->range = {end, end};
+          node->children.push_back(child);
+        }
         return node;
       }
       case Stmt::IfStmtClass:
