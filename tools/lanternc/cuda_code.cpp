@@ -20,6 +20,7 @@ std::string source(const StagedFunction& function, const Options& options, const
   print.line_directives = print.named_values = options.debug;
   print.check_nan = options.check == core::Check::nan;
   print.mappings = options.mappings;
+  print.strict_math = options.strict_math;
   print.products = options.products;
   print.storage = options.storage;
   print.name = name;
