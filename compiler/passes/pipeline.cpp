@@ -258,6 +258,12 @@ constexpr std::span<const Pass> from(std::string_view first, std::string_view la
   return std::span(all_passes).subspan(position(first), position(last) + 1 - position(first));
 }
 
+/// Some passes in a row, with what they need of a graph and what they give: what one phase needs is what the one before gives.
+struct Phase {
+  std::string_view name;
+  ir::Form needs, gives;
+  std::span<const Pass> passes;
+};
 constexpr std::array all_phases{
     Phase{"canonical", ir::forms::staged, ir::forms::staged, from("canonical_loops", "scalar_replacement")},
     Phase{"direct style", ir::forms::staged, ir::forms::direct, from("contify", "tape_narrowing")},
@@ -316,8 +322,6 @@ bool run(const Pass& pass, ir::Module& module, const PipelineOptions& options) {
 }  // namespace
 
 std::span<const Pass> passes() { return all_passes; }
-
-std::span<const Phase> phases() { return all_phases; }
 
 void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   check_names(options.disabled);

@@ -28,16 +28,6 @@ struct Pass {
 /// All passes in the order in which they run.
 std::span<const Pass> passes();
 
-/// Some of them in a row, with what they need of a graph and what they give.
-struct Phase {
-  std::string_view name;
-  ir::Form needs, gives;
-  std::span<const Pass> passes;
-};
-
-/// The phases, one after another; what one needs is what the one before gives.
-std::span<const Phase> phases();
-
 struct PassTiming {
   std::string name;
   double milliseconds = 0;

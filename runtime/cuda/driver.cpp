@@ -370,13 +370,6 @@ Module::~Module() {
   if (has_context(loaded())) loaded().module_unload(module_);
 }
 
-void* Module::function(const char* name) const {
-  const Driver& d = driver();
-  void* function = nullptr;
-  check(d, d.module_function(&function, module_, name), name);
-  return function;
-}
-
 std::vector<std::pair<const char*, void*>> host_functions() {
   const auto entry = [](const char* name, auto* function) {
     return std::pair<const char*, void*>(name, reinterpret_cast<void*>(function));

@@ -31,8 +31,6 @@ class Module {
   ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
-  /// A kernel by its name. Error where there is none.
-  void* function(const char* name) const;
   void* handle() const { return module_; }
 
  private:

@@ -86,12 +86,6 @@ bool falls(const Node* n) {
   }
 }
 
-unsigned exits(const Statements& list) {
-  unsigned all = 0;
-  for (const Node* n : list) all |= exits(n);
-  return all;
-}
-
 bool any_leaves(const Statements& list) {
   return std::any_of(list.begin(), list.end(), [](const Node* n) { return leaves(n) != 0; });
 }

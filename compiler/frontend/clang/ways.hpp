@@ -16,7 +16,6 @@ enum Way : unsigned { breaks = 1, continues = 2, returns = 4 };
 
 /// Which ways out of itself a statement has.
 unsigned exits(const Node* n);
-unsigned exits(const Statements& list);
 
 /// Whether a statement becomes a call: its condition is staged, or a way out of a staged one crosses it.
 bool converted(const Node* n);
