@@ -128,7 +128,9 @@ int main(int argc, char** argv) {
   } catch (const lantern::InternalError& e) {
     std::cerr << "lantern-onnx: internal error: " << e.what() << "\nplease report it\n";
   } catch (const std::exception& e) {
-    std::cerr << "lantern-onnx: error: " << e.what() << "\n";
+    // Some errors begin with their place.
+    const std::string what = e.what();
+    std::cerr << (what.find(": error: ") == std::string::npos ? "lantern-onnx: error: " : "") << what << "\n";
   }
   return 1;
 }
