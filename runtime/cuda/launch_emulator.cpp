@@ -8,10 +8,11 @@
 
 #define LANTERN_EMBED_LAUNCH_EMULATOR
 #include "lantern/runtime/cuda/launch_emulator.hpp"
+#include "lantern/runtime/cuda/emulated_functions.hpp"
 #include "lantern/runtime/cuda/race_detector.hpp"
 
-extern "C" const char lantern_launch_emulator_begin[], lantern_launch_emulator_end[], lantern_race_detector_begin[],
-    lantern_race_detector_end[];
+extern "C" const char lantern_launch_emulator_begin[], lantern_launch_emulator_end[], lantern_emulated_functions_begin[],
+    lantern_emulated_functions_end[], lantern_race_detector_begin[], lantern_race_detector_end[];
 
 namespace lantern {
 
@@ -110,8 +111,9 @@ std::string_view race_detector_text() {
 }
 
 std::string_view launch_emulator_text() {
-  return {lantern_launch_emulator_begin,
-          static_cast<std::size_t>(lantern_launch_emulator_end - lantern_launch_emulator_begin)};
+  static const std::string both = std::string(lantern_launch_emulator_begin, lantern_launch_emulator_end) +
+                                  std::string(lantern_emulated_functions_begin, lantern_emulated_functions_end);
+  return both;
 }
 
 }  // namespace lantern

@@ -11,7 +11,7 @@ namespace lantern {
 /// numbers. `space`: the namespace of what is called instead. Throws an Error with the line where a launch is malformed.
 std::string rewrite_launches(std::string cu, const std::string& space = "lantern_emulator");
 
-/// launch_emulator.hpp itself, so that generated code can be compiled where Lantern's headers are not
+/// launch_emulator.hpp and emulated_functions.hpp themselves, so that generated code can be compiled where Lantern's headers are not
 /// installed.
 std::string_view launch_emulator_text();
 /// race_detector.hpp, which follows it.
