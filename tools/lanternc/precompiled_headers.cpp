@@ -9,6 +9,7 @@
 #include <fstream>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -17,6 +18,7 @@
 #include "lantern/codegen/toolchain/disk_cache.hpp"
 #include "lantern/codegen/toolchain/process.hpp"
 #include "lantern/compiler/frontend/clang/precompiled.hpp"
+#include "lantern/ir/text.hpp"
 
 namespace lantern::tool {
 
@@ -85,10 +87,6 @@ bool make(const Compiler& compiler, const Words& flags, const HeaderPlace& place
   return !failed;
 }
 
-}  // namespace
-
-namespace {
-
 /// Whether an #include directive names a public header that is lantern.hpp or begins with it.
 bool includes_lantern(std::string_view directive, const fs::path& include) {
   const std::size_t begin = directive.find("lantern/"), end = directive.find_first_of(">\"", std::min(begin, directive.size()));
@@ -102,11 +100,20 @@ bool includes_lantern(std::string_view directive, const fs::path& include) {
   return false;
 }
 
-}  // namespace
+/// The file that #include "NAME" names beside the one that it is in; empty where there is none.
+fs::path beside(std::string_view directive, const fs::path& file) {
+  const std::size_t begin = directive.find('"'), end = directive.find('"', begin + 1);
+  if (end >= directive.size()) return {};
+  const fs::path named = file.parent_path() / directive.substr(begin + 1, end - begin - 1);
+  std::error_code none;
+  return fs::is_regular_file(named, none) ? named : fs::path();
+}
 
-bool begins_with_includes(const fs::path& source, const fs::path& include) {
+bool begins_with_includes(const fs::path& source, const fs::path& include, std::set<fs::path>& seen) {
+  if (!seen.insert(source.lexically_normal()).second) return false;
   std::ifstream in(source);
   bool comment = false;
+  std::string guard;  // #ifndef GUARD, then #define GUARD
   for (std::string line; std::getline(in, line);) {
     std::size_t first = line.find_first_not_of(" \t\r");
     while (comment || (first != std::string::npos && line.compare(first, 2, "/*") == 0)) {
@@ -121,10 +128,24 @@ bool begins_with_includes(const fs::path& source, const fs::path& include) {
     const std::size_t word = line.find_first_not_of(" \t", first + 1);
     const std::string_view directive = std::string_view(line).substr(std::min(word, line.size()));
     if (directive.starts_with("line") || directive.starts_with("pragma once")) continue;
+    if (directive.starts_with("ifndef ") && guard.empty()) {
+      guard = ir::trimmed(directive.substr(7));
+      continue;
+    }
+    if (directive.starts_with("define ") && ir::trimmed(directive.substr(7)) == guard) continue;
     if (!directive.starts_with("include")) return false;
     if (includes_lantern(directive, include)) return true;
+    const fs::path own = beside(directive, source);
+    if (!own.empty() && begins_with_includes(own, include, seen)) return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool begins_with_includes(const fs::path& source, const fs::path& include) {
+  std::set<fs::path> seen;
+  return begins_with_includes(source, include, seen);
 }
 
 Words flags_of_headers(const Compiler& compiler, const Words& flags) {

@@ -11,7 +11,7 @@
 namespace lantern::tool {
 
 /// Whether nothing but comments and includes is before the first include of lantern/lantern.hpp, or of a header that
-/// includes it. `include`: where Lantern's headers are.
+/// includes it: one of Lantern's, or one beside the file that begins in this way itself. `include`: where Lantern's headers are.
 bool begins_with_includes(const std::filesystem::path& source, const std::filesystem::path& include);
 
 /// The flags that a precompiled header depends on. g++ takes one that was made at another level of optimisation, but not at -O0

@@ -4,6 +4,7 @@
 #include <clang/Basic/SourceManager.h>
 #include <clang/CodeGen/CodeGenAction.h>
 #include <clang/Frontend/CompilerInstance.h>
+#include <clang/Frontend/MultiplexConsumer.h>
 #include <clang/Lex/PPCallbacks.h>
 #include <clang/Lex/Preprocessor.h>
 #include <llvm/Support/TargetSelect.h>
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <optional>
 
+#include "lantern/compiler/frontend/clang/instantiations.hpp"
 #include "lantern/compiler/frontend/clang/invocation.hpp"
 #include "lantern/ir/error.hpp"
 
@@ -36,25 +38,49 @@ class CompilerAsked : public clang::PPCallbacks {
  private:
   void note(const clang::Token& name) {
     const clang::IdentifierInfo* const id = name.getIdentifierInfo();
-    if (id == nullptr || sources_.isInSystemHeader(name.getLocation())) return;
+    if (id == nullptr || asked_) return;
     const llvm::StringRef word = id->getName();
-    asked_ |= word.starts_with("__clang") || word.starts_with("__GNU") || word.starts_with("__llvm") || word == "__VERSION__" ||
+    const bool asks = word.starts_with("__clang") || word.starts_with("__GNU") || word.starts_with("__llvm") || word == "__VERSION__" ||
               word == "__OPTIMIZE__" || word == "__NO_INLINE__";
+    asked_ = asks && is_of_user(sources_, sources_.getFileID(sources_.getExpansionLoc(name.getLocation())));
   }
 
   const clang::SourceManager& sources_;
   bool& asked_;
 };
 
+/// Makes no machine code where what was read is the business of another compiler.
+class Gate : public clang::MultiplexConsumer {
+ public:
+  Gate(std::vector<std::unique_ptr<clang::ASTConsumer>> code, const bool& asked, const Messages& messages)
+      : MultiplexConsumer(std::move(code)), asked_(asked), messages_(messages) {}
+  void HandleTranslationUnit(clang::ASTContext& ast) override {
+    if (!asked_ && messages_.warnings == 0 && messages_.errors == 0) MultiplexConsumer::HandleTranslationUnit(ast);
+  }
+
+ private:
+  const bool& asked_;
+  const Messages& messages_;
+};
+
 class Compilation : public clang::EmitObjAction {
  public:
+  explicit Compilation(const Messages& messages) : messages_(messages) {}
   bool asked = false;
 
  protected:
+  std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler, llvm::StringRef file) override {
+    std::vector<std::unique_ptr<clang::ASTConsumer>> code;
+    code.push_back(EmitObjAction::CreateASTConsumer(compiler, file));
+    return std::make_unique<Gate>(std::move(code), asked, messages_);
+  }
   bool BeginSourceFileAction(clang::CompilerInstance& compiler) override {
     compiler.getPreprocessor().addPPCallbacks(std::make_unique<CompilerAsked>(compiler.getSourceManager(), asked));
     return EmitObjAction::BeginSourceFileAction(compiler);
   }
+
+ private:
+  const Messages& messages_;
 };
 
 }  // namespace
@@ -73,7 +99,7 @@ bool compile_object(const std::string& path, const std::vector<std::string>& fla
   arguments.insert(arguments.end(), {"-O" + std::to_string(level), "-include-pch", *headers, "-include", mode_header, "-x", "c++", path});
   std::string text;
   Messages messages(text);
-  Compilation action;
+  Compilation action(messages);
   try {
     return run(action, messages, Purpose::compiling, arguments, {object, dependencies}) && messages.warnings == 0 &&
            !action.asked;
