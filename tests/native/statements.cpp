@@ -523,6 +523,7 @@ T several_statements_of_a_macro(T x) {
   }
   if (s > 0.5) return s;
   ADDED(s, v);
+  ADDED(s, v) * 3.0; ; if (s > 0.1) s *= 2.0;
   return s + u;
 #undef TYPES
 #undef PAIR

@@ -142,13 +142,14 @@ std::string text_of(const std::filesystem::path& file) {
   std::ifstream in(file);
   return {std::istreambuf_iterator<char>(in), {}};
 }
-/// Whether a file declares a function of this name: behind its type, at the beginning of a line. Variables of functions are indented.
+/// Whether a file declares a function of this name: behind its type, at the beginning of a line or behind [[nodiscard]].
+/// Other lines that are indented may be variables of functions.
 bool declares(const std::filesystem::path& file, const std::string& name) {
   const std::string text = text_of(file);
   const std::string declared = " " + name + "(";
   for (std::size_t at = text.find(declared, 1); at != std::string::npos; at = text.find(declared, at + 1)) {
     const std::size_t line = text.rfind('\n', at) + 1;
-    if (ir::is_word(text[line])) return true;
+    if (ir::is_word(text[line]) || ir::trimmed(std::string_view(text).substr(line, at - line)).starts_with("[[nodiscard]]")) return true;
   }
   return false;
 }

@@ -216,10 +216,16 @@ std::optional<std::string> UserCode::staged_name() const {
 
 /// Clang has read the file already where it was rewritten, so that most often it can compile it too. Where the user asks
 /// for warnings or a debugger, or for what the compiler's own libraries do (-fopenmp, -fprofile-generate), and for another
-/// compiler than the system's g++, that one is asked.
-bool UserCode::clang_may_compile() const {
+/// compiler than the system's g++, that one is asked. So it is where objects of that compiler meet this one: the two lay out
+/// some classes otherwise (the tail padding of a base, for one).
+bool UserCode::clang_may_compile(bool staging) const {
+  const auto brings_objects = [](const std::string& f) {
+    return !f.starts_with('-') || f.starts_with("-l") || f.starts_with("-Wl,") || f.starts_with("-X") || f.starts_with("-T");
+  };
+  const bool alone = options_.sources.size() == 1 && (staging || !options_.object_only) &&
+                     std::ranges::none_of(options_.link_flags, brings_objects);
   static constexpr std::array<std::string_view, 7> plain{"-I", "-isystem", "-D", "-U", "-std=", "-O", "-m"};
-  return options_.rewrite && !options_.debug && !options_.all_messages && !compiler_.is_clang &&
+  return alone && options_.rewrite && !options_.debug && !options_.all_messages && !compiler_.is_clang &&
          compiler_.command.size() == 1 && frontend::all_begin_with(options_.compile_flags, plain);
 }
 
@@ -249,7 +255,7 @@ UserCode::Object UserCode::compiling(const Source& source, const std::string& co
   }
   Words all = c.flags;
   append(all, flags);
-  if (clang_may_compile()) c.clang_level = level_of(all);
+  if (clang_may_compile(kind == "staging")) c.clang_level = level_of(all);
   Words given{"-O2"};
   append(given, options_.compile_flags);
   c.unusual = flags_of_headers(compiler_, given) != Words{"-O2"} || !options_.rewrite;

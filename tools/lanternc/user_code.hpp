@@ -76,7 +76,7 @@ class UserCode {
   };
   using Words = std::vector<std::string>;
 
-  bool clang_may_compile() const;
+  bool clang_may_compile(bool staging) const;
   Source prepared(const std::string& path, std::size_t i);
   std::vector<std::string> program_flags() const;
   Object compiling(const Source& source, const std::string& text, const std::string& kind, std::size_t i,

@@ -30,6 +30,7 @@ void Messages::HandleDiagnostic(clang::DiagnosticsEngine::Level level, const cla
     const bool expected = text.str().contains("Rep<") && text.str().contains("requires explicit conversion to");
     shown_ = level >= clang::DiagnosticsEngine::Error && !expected;
     errors += shown_ ? 1 : 0;
+    headers_useless |= shown_ && info.getID() > clang::diag::DIAG_START_SERIALIZATION && info.getID() < clang::diag::DIAG_START_LEX;
     const bool here = info.hasSourceManager() && info.getLocation().isValid() &&
                       info.getSourceManager().isInMainFile(info.getSourceManager().getExpansionLoc(info.getLocation()));
     errors_elsewhere += shown_ && !here ? 1 : 0;

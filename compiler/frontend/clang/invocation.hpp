@@ -25,6 +25,7 @@ class Messages : public clang::DiagnosticConsumer {
   const std::string& text() { return stream_.str(); }
   clang::DiagnosticOptions* options() const { return options_.get(); }
   int errors = 0, errors_elsewhere = 0, warnings = 0;
+  bool headers_useless = false;  ///< the precompiled header is cut off, or a file that it was made from has changed
 
  private:
   llvm::IntrusiveRefCntPtr<clang::DiagnosticOptions> options_;

@@ -40,8 +40,9 @@ class CompilerAsked : public clang::PPCallbacks {
     const clang::IdentifierInfo* const id = name.getIdentifierInfo();
     if (id == nullptr || asked_) return;
     const llvm::StringRef word = id->getName();
-    const bool asks = word.starts_with("__clang") || word.starts_with("__GNU") || word.starts_with("__llvm") || word == "__VERSION__" ||
-              word == "__OPTIMIZE__" || word == "__NO_INLINE__";
+    const bool asks = word.starts_with("__clang") || word.starts_with("__GNU") || word.starts_with("__GXX") || word.starts_with("__llvm") ||
+                      (word.starts_with("__has_") && !word.starts_with("__has_include")) || word == "__VERSION__" ||
+                      word == "__OPTIMIZE__" || word == "__NO_INLINE__";
     asked_ = asks && is_of_user(sources_, sources_.getFileID(sources_.getExpansionLoc(name.getLocation())));
   }
 
@@ -91,6 +92,7 @@ bool compile_object(const std::string& path, const std::vector<std::string>& fla
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();  // of asm statements
   });
   const std::optional<std::string> headers = precompiled_headers(Purpose::compiling, flags);
   if (!headers) return false;
@@ -101,8 +103,9 @@ bool compile_object(const std::string& path, const std::vector<std::string>& fla
   Messages messages(text);
   Compilation action(messages);
   try {
-    return run(action, messages, Purpose::compiling, arguments, {object, dependencies}) && messages.warnings == 0 &&
-           !action.asked;
+    const bool good = run(action, messages, Purpose::compiling, arguments, {object, dependencies});
+    if (messages.headers_useless) discard(*headers);
+    return good && messages.warnings == 0 && !action.asked;
   } catch (const Error&) {
     return false;
   }

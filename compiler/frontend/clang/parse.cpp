@@ -103,6 +103,7 @@ std::optional<Parsed> parse_once(const std::string& path, std::vector<std::strin
   Action action(look, all_bodies);
   Messages messages(parsed.messages);
   parsed.good = run(action, messages, Purpose::reading, arguments);
+  if (headers && messages.headers_useless) discard(*headers);
   if (headers && messages.errors_elsewhere > 0) return std::nullopt;
   return parsed;
 }

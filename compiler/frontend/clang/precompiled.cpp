@@ -127,6 +127,11 @@ void add_header_flags(const std::vector<std::string>& flags, codegen::ContentHas
   if (!anywhere) hash.add(fs::current_path(failed).string());
 }
 
+void discard(const std::string& precompiled) {
+  std::error_code failed;
+  fs::remove(precompiled, failed);
+}
+
 std::optional<std::string> precompiled_headers(Purpose purpose, const std::vector<std::string>& given) {
   if (!all_begin_with(given, header_flags)) return std::nullopt;
   const std::vector<std::string> arguments = flags_of_headers(given);

@@ -40,6 +40,9 @@ std::vector<std::string> without_other_directories(const std::vector<std::string
 /// LANTERN_CACHE_MEGABYTES says, otherwise 512.
 std::optional<std::string> precompiled_headers(Purpose purpose, const std::vector<std::string>& arguments);
 
+/// Removes one that is of no use, so that it is made again.
+void discard(const std::string& precompiled);
+
 /// Writes a header as a precompiled one; false where it has errors.
 bool precompile(const std::string& header, Purpose purpose, const std::vector<std::string>& arguments,
                 const std::string& to);

@@ -211,9 +211,9 @@ class Reader {
         Node* node = make(NodeKind::block, s);
         for (const Stmt* part : cast<CompoundStmt>(s)->body()) {
           Node* child = statement(part);
-          // Of several statements that one macro writes, the first has the macro's text.
+          // Of several statements that one macro writes, the first has the macro's text, and the last what follows it.
           const std::uint32_t end = node->children.empty() ? 0 : node->children.back()->range.end;
-          if (child->in_macro && child->range.begin < end) child->range = {end, end};
+          if (child->in_macro && child->range.begin < end) child->range = {end, std::max(end, child->range.end)};
           node->children.push_back(child);
         }
         return node;
