@@ -344,7 +344,12 @@ codegen::ProcessResult UserCode::link(Words arguments, const std::filesystem::pa
   Words command = compiler_.command;
   append(command, installation_.flags);
   append(command, arguments);
-  append(command, options_.link_flags);
+  // What kind of program the user asks for is no matter of the staging image.
+  static constexpr std::array<std::string_view, 4> kinds{"-static", "-static-pie", "-pie", "-no-pie"};
+  const bool image = std::ranges::find(arguments, "-shared") != arguments.end();
+  std::ranges::copy_if(options_.link_flags, std::back_inserter(command), [&](const std::string& f) {
+    return !image || std::ranges::find(kinds, f) == kinds.end();
+  });
   append(command, {"-L" + installation_.libraries.string(), "-o", to.string()});
   // gold takes half the time of the usual linker, which links, and says what is wrong, where gold has anything to say.
   const bool chosen = std::ranges::any_of(options_.link_flags, [](const std::string& f) { return f.starts_with("-fuse-ld"); });
