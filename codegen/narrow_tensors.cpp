@@ -1,3 +1,4 @@
+// Whitelist of uses: each use that the 16-bit code does not know makes its tensor float.
 #include "lantern/codegen/narrow_tensors.hpp"
 
 #include <algorithm>

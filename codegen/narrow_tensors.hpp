@@ -9,9 +9,9 @@
 
 namespace lantern::codegen {
 
-/// Tensors of float with at least two dimensions that the host makes, and of which kernels read and set
-/// elements, or products of matrices are made. What leaves a function, is added to, is carried by a loop of
-/// the host, or is taken by any other operation stays float.
+/// Tensors of float, with at least two dimensions, that the host allocates and that only kernels and products of
+/// matrices use. Tensors that a function returns, that are added to, or that a loop of the host carries stay float; so
+/// do those that any other operation takes.
 class NarrowTensors {
  public:
   NarrowTensors(const std::vector<const ir::Function*>& functions, const Kernels& kernels);

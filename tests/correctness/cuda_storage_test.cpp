@@ -102,7 +102,7 @@ TEST_CASE("what is stored in 16 bits is the nearest number", "[cuda]") {
     for (unsigned code = 0; code < 0x8000; code += code < 0x800 || code > 0x7600 ? 1 : 7) {
       const auto x = static_cast<float>(number(kind.format, code)),
                  next = static_cast<float>(number(kind.format, code + 1));
-      const float middle = x + (next - x) / 2;  // of which one neighbour is even
+      const float middle = x + (next - x) / 2;  // a tie: the nearest number is the neighbour with an even code
       for (const float y :
            {x, -x, middle, -middle, std::nextafter(middle, 0.0f), std::nextafter(middle, INFINITY)})
         all.push_back(y);

@@ -44,7 +44,8 @@ struct Compilation {
   Words own;                             ///< what this part of the program is compiled for, and at which level
   Words more;                            ///< others that any compiler knows
   Words report;                          ///< how to say what is wrong
-  bool unusual = false;                  ///< the flags may never come again
+  Words given;                           ///< of the flags, those of the user's, behind the usual level
+  bool rewritten = true;                 ///< native control flow
   std::optional<int> clang_level;        ///< where Clang has nothing to say, its object of this level will do
 };
 
@@ -76,7 +77,9 @@ codegen::ProcessResult run_in_turn(const Compiler& compiler, const Compilation& 
   Words command = compiler.command;
   Words flags = c.flags;
   append(flags, c.own);
-  append(command, precompiled_headers(compiler, flags, c.unusual, c.source, c.include));
+  // Others than the usual flags may never come again.
+  const bool unusual = !c.rewritten || flags_of_headers(compiler, c.given) != Words{"-O2"};
+  append(command, precompiled_headers(compiler, flags, unusual, c.source, c.include));
   append(command, flags);
   for (const Words* words : {&c.more, &c.report}) append(command, *words);
   append(command, {"-pipe", "-MD", "-MF", c.object + ".d", "-c", "-o", c.object, "-x", "c++", c.compiled});
@@ -256,9 +259,9 @@ UserCode::Object UserCode::compiling(const Source& source, const std::string& co
   Words all = c.flags;
   append(all, flags);
   if (clang_may_compile(kind == "staging")) c.clang_level = level_of(all);
-  Words given{"-O2"};
-  append(given, options_.compile_flags);
-  c.unusual = flags_of_headers(compiler_, given) != Words{"-O2"} || !options_.rewrite;
+  c.given = {"-O2"};
+  append(c.given, options_.compile_flags);
+  c.rewritten = options_.rewrite;
   Object object{source.path, c.object, {}};
   object.result = std::async(std::launch::async, run_in_turn, compiler_, std::move(c));
   return object;

@@ -105,7 +105,7 @@ const ir::Type& learned_type(Value* v) {
 }
 
 /// Work, an addition being 1: a number known by now, and what is known before the loop.
-struct Amount {
+struct Workload {
   double fixed = 0;
   Value* more = nullptr;
 };
@@ -117,23 +117,23 @@ class IterationWork {
       : b_(b), loop_(loop), now_(now) {}
 
   /// An iteration of the loop itself.
-  Amount one() { return inside(loop_, span(loop_)); }
-  Value* value(const Amount& a) {
+  Workload one() { return inside(loop_, span(loop_)); }
+  Value* value(const Workload& a) {
     Value* const fixed = b_.number(a.fixed);
     return a.more ? b_.emit(Opcode::add_, {fixed, a.more}) : fixed;
   }
   Value* as_number(Value* v) { return b_.emit(Opcode::cast_, {v}, static_cast<std::int64_t>(ir::Kind::f64)); }
 
  private:
-  Amount of(const Block* block) {
-    Amount all;
+  Workload of(const Block* block) {
+    Workload all;
     for (const Op* op : block->ops) {
       if (op->is(Opcode::loop_)) {
         const std::optional<Span> s = span(op);
-        const Amount n = iterations(op, s);
+        const Workload n = iterations(op, s);
         add(all, times(n, inside(op, s)));
       } else if (op->is(Opcode::branch_)) {
-        const Amount yes = of(op->blocks[0]), no = of(op->blocks[1]);
+        const Workload yes = of(op->blocks[0]), no = of(op->blocks[1]);
         all.fixed += 1 + std::max(yes.fixed, no.fixed);
         Value* const more = yes.more && no.more ? b_.emit(Opcode::max_, {yes.more, no.more})
                             : yes.more          ? yes.more
@@ -146,11 +146,11 @@ class IterationWork {
     return all;
   }
 
-  void add(Amount& to, const Amount& a) {
+  void add(Workload& to, const Workload& a) {
     to.fixed += a.fixed;
     if (a.more) to.more = to.more ? b_.emit(Opcode::add_, {to.more, a.more}) : a.more;
   }
-  Amount times(const Amount& n, const Amount& each) {
+  Workload times(const Workload& n, const Workload& each) {
     if (n.more) return {0, b_.emit(Opcode::mul_, {value(n), value(each)})};
     return {n.fixed * each.fixed,
             each.more ? b_.emit(Opcode::mul_, {b_.number(n.fixed), each.more}) : nullptr};
@@ -159,7 +159,7 @@ class IterationWork {
   /// What a loop counts by in its body, from its first value up to the end, on average.
   struct Span {
     const Value* index;
-    Amount first, end;
+    Workload first, end;
   };
   std::optional<Span> span(const Op* loop) {
     if (const auto up = counted(loop)) {
@@ -172,28 +172,28 @@ class IterationWork {
   }
 
   /// An iteration. Loops inside may go from or up to its index, which is halfway on average.
-  Amount inside(const Op* loop, const std::optional<Span>& s) {
+  Workload inside(const Op* loop, const std::optional<Span>& s) {
     if (s) averages_[s->index] = times({0.5, nullptr}, sum(s->first, s->end));
-    Amount work = of(loop->blocks[1]);
+    Workload work = of(loop->blocks[1]);
     work.fixed += 1;
     return work;
   }
 
-  Amount iterations(const Op* loop, const std::optional<Span>& s) {
+  Workload iterations(const Op* loop, const std::optional<Span>& s) {
     constexpr double usual = 4;
     if (const auto n = constant_trip_count(loop)) return {static_cast<double>(*n), nullptr};
     if (!s) return {usual, nullptr};
-    const Amount n = sum(s->end, times({-1, nullptr}, s->first));
+    const Workload n = sum(s->end, times({-1, nullptr}, s->first));
     if (n.more) return {0, b_.emit(Opcode::max_, {value(n), b_.number(0)})};
     return {std::max(0.0, n.fixed), nullptr};
   }
 
   /// What an integer is on average over the iterations: what is known before them, indices, and what is made of these by
   /// a few operations.
-  std::optional<Amount> average(Value* v, int deepest = 4) {
-    if (const Op* c = constant(v)) return Amount{static_cast<double>(c->integer), nullptr};
+  std::optional<Workload> average(Value* v, int deepest = 4) {
+    if (const Op* c = constant(v)) return Workload{static_cast<double>(c->integer), nullptr};
     if (const auto it = averages_.find(v); it != averages_.end()) return it->second;
-    if (ir::visible_from(v, loop_->parent)) return Amount{0, as_number(now_(v))};
+    if (ir::visible_from(v, loop_->parent)) return Workload{0, as_number(now_(v))};
     if (!v->def || v->def->operands.size() != 2 || deepest == 0) return {};
     const auto x = average(v->def->operands[0], deepest - 1), y = average(v->def->operands[1], deepest - 1);
     if (!x || !y) return {};
@@ -205,14 +205,14 @@ class IterationWork {
       case Opcode::mul_:
         return times(*x, *y);
       case Opcode::imin_:
-        return Amount{0, b_.emit(Opcode::min_, {value(*x), value(*y)})};
+        return Workload{0, b_.emit(Opcode::min_, {value(*x), value(*y)})};
       case Opcode::imax_:
-        return Amount{0, b_.emit(Opcode::max_, {value(*x), value(*y)})};
+        return Workload{0, b_.emit(Opcode::max_, {value(*x), value(*y)})};
       default:
         return {};
     }
   }
-  Amount sum(Amount x, const Amount& y) {
+  Workload sum(Workload x, const Workload& y) {
     add(x, y);
     return x;
   }
@@ -220,7 +220,7 @@ class IterationWork {
   Builder& b_;
   const Op* loop_;
   const std::function<Value*(Value*)>& now_;
-  std::unordered_map<const Value*, Amount> averages_;  ///< of the indices of loops
+  std::unordered_map<const Value*, Workload> averages_;  ///< of the indices of loops
 };
 
 /// One loop, cut out.
@@ -247,7 +247,7 @@ class Part {
     bound_ = fixed ? b.integer(fixed->integer) : now_(plan_.count.bound);
     iterations_ = b.emit(Opcode::imax_, {iterations_between(b, first_, bound_), b.integer(0)});
     IterationWork work(b, loop_, now_);
-    const Amount each = work.one();
+    const Workload each = work.one();
     Value* const in_all = each.more ? b.emit(Opcode::mul_, {work.as_number(iterations_), work.value(each)})
                                     : b.emit(Opcode::mul_, {iterations_, b.integer(plan_.weight)});
     for (std::size_t i = 0; i < start_.size(); ++i) {
