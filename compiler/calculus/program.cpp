@@ -49,11 +49,11 @@ struct Leaves {
   std::vector<Rep<bool>> truths;
 };
 
-/// A variable and what it represents.
-class Environment {
+/// What variables represent.
+class Meanings {
  public:
-  Environment with(const Name& x, Meaning m) const {
-    Environment e = *this;
+  Meanings with(const Name& x, Meaning m) const {
+    Meanings e = *this;
     if (x != "_") e.meanings_.insert_or_assign(x, std::make_shared<const Meaning>(std::move(m)));
     return e;
   }
@@ -93,7 +93,7 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
     return as<Function>(f, "a function", "the left of an application", e)(x);
   }
 
-  Meaning run(const Term& e, const Environment& in) {
+  Meaning run(const Term& e, const Meanings& in) {
     if (const auto recursion = as_letrec(e))
       return run(recursion->e2, in.with(recursion->g, recursive(*recursion, in)));
     const auto both = [&](const Term& a, const Term& b, const auto& combine) -> Meaning {
@@ -194,7 +194,7 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
 
   // ---- recursion ----
 
-  Meaning recursive(const Letrec& r, const Environment& in) {
+  Meaning recursive(const Letrec& r, const Meanings& in) {
     Fun<double(double)> function(r.f);
     const auto self = shared_from_this();
     function.define([self, r, in](const Fun<double(double)>& again, const Rep<double>& x) {
@@ -206,7 +206,7 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
   }
 
   /// The function of a letrec: called on a number, or unrolled.
-  Meaning either(const Letrec& r, const Environment& in, const Fun<double(double)>& function) {
+  Meaning either(const Letrec& r, const Meanings& in, const Fun<double(double)>& function) {
     return {Function([self = shared_from_this(), r, in, function](const Meaning& x) -> Meaning {
       if (const auto* staged = std::get_if<Rep<double>>(&x.form)) return {function(*staged)};
       struct Depth {
@@ -224,7 +224,7 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
 
   // ---- conditionals ----
 
-  Meaning branch(const Rep<bool>& condition, const Case& c, const Environment& in, const Term& e) {
+  Meaning branch(const Rep<bool>& condition, const Case& c, const Meanings& in, const Term& e) {
     if (const Datum& known = strip(condition.datum()); known.is_literal())
       return known.b() ? run(c.if_left, in.with(c.left, {})) : run(c.if_right, in.with(c.right, {}));
     std::string shapes[2];

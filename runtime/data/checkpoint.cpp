@@ -22,7 +22,7 @@ namespace core::data {
 namespace {
 
 constexpr const char* version_key = "lantern.checkpoint";
-constexpr const char* version = "1";
+constexpr const char* format_version = "1";
 constexpr std::string_view value_prefix = "value.", integer = "int ", floating = "double ",
                            nan = "double nan ", words = "text ";
 
@@ -59,8 +59,9 @@ Checkpoint checkpoint_of(const std::string& where, Safetensors file) {
   const auto at = file.metadata.find(version_key);
   if (at == file.metadata.end())
     fail(where, "expected a checkpoint, got a safetensors file of another kind; load_safetensors reads it");
-  if (at->second != version)
-    fail(where, fmt::format("expected version {} of a checkpoint, got {}", version, in_quotes(at->second)));
+  if (at->second != format_version)
+    fail(where,
+         fmt::format("expected version {} of a checkpoint, got {}", format_version, in_quotes(at->second)));
   Checkpoint checkpoint;
   checkpoint.tensors = std::move(file.tensors);
   for (const auto& [key, text] : file.metadata) {
@@ -77,7 +78,7 @@ Checkpoint checkpoint_of(const std::string& where, Safetensors file) {
 using namespace core::data;
 
 void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint) {
-  std::map<std::string, std::string> metadata{{version_key, version}};
+  std::map<std::string, std::string> metadata{{version_key, format_version}};
   for (const auto& [name, value] : checkpoint.values)
     metadata.emplace(std::string(value_prefix) + name, text_of_value(value));
   Replacement file(path);

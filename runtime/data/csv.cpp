@@ -57,9 +57,9 @@ struct Field {
   std::size_t line = 0, column = 0;
 };
 
-class Reader {
+class CsvReader {
  public:
-  Reader(const std::string& where, std::string_view text, const CsvOptions& options)
+  CsvReader(const std::string& where, std::string_view text, const CsvOptions& options)
       : where_(where), text_(text), options_(options) {
     require_separator(where, options.separator);
     if (text_.starts_with(byte_order_mark)) at_ = line_begin_ = byte_order_mark.size();
@@ -305,7 +305,7 @@ void save(const std::filesystem::path& path, const TensorView<const T>& values,
 
 template <CsvNumber T>
 CsvTable<T> load_csv(std::span<const std::byte> bytes, const std::string& name, const CsvOptions& options) {
-  return core::data::Reader(name, core::data::text_of(bytes), options).template table<T>();
+  return core::data::CsvReader(name, core::data::text_of(bytes), options).template table<T>();
 }
 
 template <CsvNumber T>

@@ -56,9 +56,9 @@ Archive open_archive(const std::string& where, zip_source_t* source, Failure& fa
   return Archive(archive);
 }
 
-class Reader {
+class ArchiveReader {
  public:
-  Reader(const std::string& where, zip_t* archive, std::uint64_t bytes, const NpyOptions& options)
+  ArchiveReader(const std::string& where, zip_t* archive, std::uint64_t bytes, const NpyOptions& options)
       : where_(where), archive_(archive), bytes_left_(bytes), options_(options) {}
 
   NamedTensors tensors() {
@@ -153,7 +153,7 @@ NamedTensors load(const std::string& where, zip_source_t* source, Failure& failu
   const Archive archive = open_archive(where, source, failure);
   // To libzip an empty file is an archive to be.
   if (bytes == 0) fail(where, "expected a .npz file, which is a zip archive, got an empty file");
-  return Reader(where, archive.get(), bytes, options).tensors();
+  return ArchiveReader(where, archive.get(), bytes, options).tensors();
 }
 
 /// A tensor as a member, of which the archive needs memory until it is closed: the header, and the elements,

@@ -15,14 +15,15 @@ namespace lantern::distributed {
 namespace {
 
 /// Bit 0 of word 0 is 2^-1074, the smallest double. The last word has room for 2^63 terms of the largest.
-constexpr int lowest_exponent = -1074, word_bits = 32, words = (1024 - lowest_exponent + 63) / word_bits + 1;
+constexpr int lowest_exponent = -1074, word_bits = 32,
+              word_count = (1024 - lowest_exponent + 63) / word_bits + 1;
 /// Terms that a word takes before carries have to be passed on: each adds less than 2^32.
 constexpr std::int64_t most_terms = std::int64_t{1} << 30;
 /// Results at a time: their words lie in the cache.
 constexpr std::int64_t block = 512;
 
 struct Accumulator {
-  std::array<std::int64_t, words> word{};
+  std::array<std::int64_t, word_count> word{};
   std::int64_t nan = 0, up = 0, down = 0;  ///< how many terms were no number, infinity, its negative
 
   void add(double x) {
@@ -72,7 +73,9 @@ struct Accumulator {
     while (top > 0 && word[top - 1] == 0) --top;
     if (top == 0) return 0;
     // The 64 bits from the first that is set on.
-    const auto bits_of = [&](std::size_t i) { return i < words ? static_cast<std::uint64_t>(word[i]) : 0; };
+    const auto bits_of = [&](std::size_t i) {
+      return i < word_count ? static_cast<std::uint64_t>(word[i]) : 0;
+    };
     const std::uint64_t a = bits_of(top - 1), b = bits_of(top - 2), c = bits_of(top - 3);  // below word 0 are zeros
     const int free = std::countl_zero(a) - word_bits;
     std::uint64_t m = (a << 32U | b) << static_cast<unsigned>(free);
@@ -101,10 +104,11 @@ std::vector<Accumulator>& sums_of(std::size_t n) {
 /// Adds what all ranks have: the words that any of them uses, of all results of the block in one message.
 int add_ranks(const Call& call, std::vector<Accumulator>& sums) {
   if (call.alone()) return 0;
-  std::int64_t range[3] = {-words, 0, 0};  // largest of: minus the first word, the end, whether any is not finite
+  std::int64_t range[3] = {-word_count, 0,
+                           0};  // largest of: minus the first word, the end, whether any is not finite
   for (Accumulator& s : sums) {
     s.carry();
-    for (std::int64_t i = 0; i < words; ++i)
+    for (std::int64_t i = 0; i < word_count; ++i)
       if (s.word[static_cast<std::size_t>(i)] != 0)
         range[0] = std::max(range[0], -i), range[1] = std::max(range[1], i + 1);
     if (s.nan + s.up + s.down > 0) range[2] = 1;

@@ -1,12 +1,14 @@
-# lantern_layer(NAME [ON layers...] FOLDERS folders... [HEADERS folders...] [CLANG sources... WITH options...] [SEPARATE]): a
+# lantern_layer(NAME [ON layers...] FOLDERS folders... [HEADERS folders...] [CLANG sources... WITH options...]
+#               [SEPARATE | EAGER]): a
 # layer of the compiler, the object library layer_NAME of what lies in its folders; of HEADERS it has the headers alone. Sources
 # that include LLVM's or Clang's headers are named by CLANG, with the options that these need, and make up layer_NAME_clang.
-# A layer that computes when programs run, eagerly too, is SEPARATE: each source by itself, for speed. g++ inlines less in large files.
+# A layer of which programs link parts is SEPARATE: each source by itself, so that they link no more than they call. A layer
+# that computes derivatives eagerly is EAGER: -O3, and g++ inlines in its groups as much as it does in small files.
 #
 # Its files see the headers of the layer and of those that it stands ON, directly or through others: each layer has an
 # include directory of its own, build/layers/NAME, with links to its headers. An #include of any other finds no file.
 function(lantern_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 layer "SEPARATE" "" "ON;FOLDERS;HEADERS;CLANG;WITH")
+  cmake_parse_arguments(PARSE_ARGV 1 layer "SEPARATE;EAGER" "" "ON;FOLDERS;HEADERS;CLANG;WITH")
   set(include ${PROJECT_BINARY_DIR}/layers/${name})
   file(REMOVE_RECURSE ${include})  # a header that has moved is no longer here
   foreach(folder ${layer_FOLDERS} ${layer_HEADERS})
@@ -25,7 +27,7 @@ function(lantern_layer name)
     target_compile_options(layer_${name}_clang PRIVATE ${layer_WITH})
     target_include_directories(layer_${name}_clang SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
     target_link_libraries(layer_${name}_clang PRIVATE layer_${name} Threads::Threads Boost::context fmt::fmt lantern_warnings)
-    lantern_unite(layer_${name}_clang 4)
+    lantern_unite(layer_${name}_clang 16)  # Clang's headers cost more than what we write
   endif()
   add_library(layer_${name} OBJECT ${sources})
   target_include_directories(layer_${name} PUBLIC ${include})
@@ -38,7 +40,9 @@ function(lantern_layer name)
   foreach(part layer_${name} layer_${name}_clang)
     if(TARGET ${part})
       target_compile_options(${part} PRIVATE -ffunction-sections -fdata-sections)  # programs drop what they do not call
-      if(NOT layer_SEPARATE)
+      if(layer_EAGER)
+        target_compile_options(${part} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:SHELL:--param large-unit-insns=200000 --param inline-unit-growth=200>")
+      elseif(NOT layer_SEPARATE)
         target_compile_options(${part} PRIVATE $<$<CONFIG:Release>:-O2>)  # at -O3 they take a fifth longer to compile
       endif()
     endif()

@@ -2,7 +2,8 @@
 // parenthesis; Clang gives the beginning of both (of a call of a member: its name).
 #include "lantern/compiler/frontend/clang/expressions.hpp"
 
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/DeclTemplate.h>
+#include <clang/AST/ExprCXX.h>
 #include <clang/Basic/SourceManager.h>
 #include <clang/Lex/Lexer.h>
 
@@ -14,6 +15,7 @@
 #include "lantern/compiler/frontend/clang/facts.hpp"
 #include "lantern/compiler/frontend/clang/lines.hpp"
 #include "lantern/compiler/frontend/clang/syntax.hpp"
+#include "lantern/compiler/frontend/clang/visitor.hpp"
 
 namespace lantern::frontend {
 
@@ -57,14 +59,20 @@ struct Candidate {
   std::vector<const Expr*> operands;
 };
 
-class Finder : public RecursiveASTVisitor<Finder> {
+class Finder : public Visitor {
  public:
-  explicit Finder(ASTContext& ast) : ast_(ast), places_(ast) {}
-  bool shouldVisitTemplateInstantiations() const { return true; }
+  explicit Finder(ASTContext& ast) : Visitor({.instantiations = true}), ast_(ast), places_(ast) {}
 
-  bool VisitCallExpr(CallExpr* e) {
+  using Visitor::visit;
+  void visit(Stmt* s) override {
+    if (auto* e = dyn_cast<CallExpr>(s)) read(e);
+    if (auto* e = dyn_cast<BinaryOperator>(s)) read(e);
+    if (auto* e = dyn_cast<UnaryOperator>(s)) read(e);
+  }
+
+  void read(const CallExpr* e) {
     Candidate c;
-    if (!begin(e, c)) return true;
+    if (!begin(e, c)) return;
     if (const auto* op = dyn_cast<CXXOperatorCallExpr>(e)) {
       c.name = getOperatorSpelling(op->getOperator());
       c.caret = place(op->getOperatorLoc());
@@ -86,25 +94,22 @@ class Finder : public RecursiveASTVisitor<Finder> {
       if (open && open->is(tok::l_paren)) c.places.insert(place(open->getLocation()));
     }
     keep(std::move(c));
-    return true;
   }
-  bool VisitBinaryOperator(BinaryOperator* e) {
+  void read(const BinaryOperator* e) {
     Candidate c;
-    if (!begin(e, c)) return true;
+    if (!begin(e, c)) return;
     c.name = e->getOpcodeStr().str();
     c.caret = place(e->getOperatorLoc());
     c.operands = {e->getLHS(), e->getRHS()};
     keep(std::move(c));
-    return true;
   }
-  bool VisitUnaryOperator(UnaryOperator* e) {
+  void read(const UnaryOperator* e) {
     Candidate c;
-    if (!begin(e, c)) return true;
+    if (!begin(e, c)) return;
     c.name = UnaryOperator::getOpcodeStr(e->getOpcode()).str();
     c.caret = place(e->getOperatorLoc());
     c.operands = {e->getSubExpr()};
     keep(std::move(c));
-    return true;
   }
 
   std::optional<Expression> at(std::uint32_t offset, const std::string& operation) const {
@@ -184,7 +189,7 @@ Expressions find_expressions(const std::string& path, const std::vector<std::str
     Finder finder(ast);
     const Places own(ast);
     for (Decl* d : ast.getTranslationUnitDecl()->decls())
-      if (own.own(d->getLocation()) || own.own(d->getBeginLoc())) finder.TraverseDecl(d);
+      if (own.own(d->getLocation()) || own.own(d->getBeginLoc())) finder.traverse(d);
     for (std::size_t i = 0; i < places.size(); ++i)
       all.found[i] = finder.at(offset_of(all.text, places[i].line, places[i].column), places[i].operation);
   });

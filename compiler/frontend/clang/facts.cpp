@@ -1,7 +1,9 @@
 // Walks every body that has types.
 #include "lantern/compiler/frontend/clang/facts.hpp"
 
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/DeclTemplate.h>
+#include <clang/AST/ExprCXX.h>
+#include <clang/AST/StmtCXX.h>
 #include <clang/Basic/SourceManager.h>
 #include <clang/Lex/Lexer.h>
 
@@ -9,6 +11,7 @@
 #include <utility>
 
 #include "lantern/compiler/frontend/clang/template_types.hpp"
+#include "lantern/compiler/frontend/clang/visitor.hpp"
 
 namespace lantern::frontend {
 
@@ -154,31 +157,31 @@ struct PossibleWrite {
   const FunctionDecl* member = nullptr;
 };
 
-class Collector : public RecursiveASTVisitor<Collector> {
+class Collector : public Visitor {
  public:
-  Collector(ASTContext& ast, FileID file, Facts& facts) : ast_(ast), places_(ast, file), facts_(facts) {}
-
-  bool shouldVisitTemplateInstantiations() const { return false; }
+  Collector(ASTContext& ast, FileID file, Facts& facts)
+      : Visitor({}), ast_(ast), places_(ast, file), facts_(facts) {}
 
   // ---- Conditions
   // ---------------------------------------------------------------------------------------------
 
-  bool VisitIfStmt(IfStmt* s) { return s->isConstexpr() || condition(s->getCond(), s->getIfLoc()); }
-  bool VisitWhileStmt(WhileStmt* s) { return condition(s->getCond(), s->getWhileLoc()); }
-  bool VisitDoStmt(DoStmt* s) { return condition(s->getCond(), s->getDoLoc()); }
-  bool VisitForStmt(ForStmt* s) { return condition(s->getCond(), s->getForLoc()); }
-  bool VisitSwitchStmt(SwitchStmt* s) { return condition(s->getCond(), s->getSwitchLoc()); }
-  bool VisitConditionalOperator(ConditionalOperator* e) {
-    if (!e->getType()->isRecordType()) accept(e->getTrueExpr()), accept(e->getFalseExpr());
-    return condition(e->getCond(), e->getQuestionLoc());
+  void read(IfStmt* s) {
+    if (!s->isConstexpr()) condition(s->getCond(), s->getIfLoc());
   }
-  bool VisitBinaryConditionalOperator(BinaryConditionalOperator* e) {
+  void read(WhileStmt* s) { condition(s->getCond(), s->getWhileLoc()); }
+  void read(DoStmt* s) { condition(s->getCond(), s->getDoLoc()); }
+  void read(ForStmt* s) { condition(s->getCond(), s->getForLoc()); }
+  void read(SwitchStmt* s) { condition(s->getCond(), s->getSwitchLoc()); }
+  void read(ConditionalOperator* e) {
+    if (!e->getType()->isRecordType()) accept(e->getTrueExpr()), accept(e->getFalseExpr());
+    condition(e->getCond(), e->getQuestionLoc());
+  }
+  void read(BinaryConditionalOperator* e) {
     if (is_staged(e->getCommon()))
       complain(e->getQuestionLoc(),
                "the GNU operator ?: without a middle operand is not rewritten; name the value");
-    return true;
   }
-  bool VisitCXXForRangeStmt(CXXForRangeStmt* s) {
+  void read(CXXForRangeStmt* s) {
     if (s->getRangeInit() != nullptr && is_rep(s->getRangeInit()->getType())) mark(s->getForLoc());
     if (const VarDecl* v = s->getLoopVariable(); v != nullptr && v->getType()->isReferenceType()) {
       if (s->getRangeInit() != nullptr && is_rep(s->getRangeInit()->getType()))
@@ -189,29 +192,26 @@ class Collector : public RecursiveASTVisitor<Collector> {
         aliases_.emplace(v, s->getRangeInit());
       // Elements of a structured binding follow the same rule.
     }
-    return true;
   }
-  bool VisitUnaryOperator(UnaryOperator* e) {
+  void read(UnaryOperator* e) {
     if (e->getOpcode() == UO_LNot && is_staged(e->getSubExpr())) {
       accept(e->getSubExpr());
       mark(e->getOperatorLoc());
     }
     if (e->isIncrementDecrementOp()) write(e->getSubExpr());
-    return true;
   }
-  bool VisitBinaryOperator(BinaryOperator* e) {
+  void read(BinaryOperator* e) {
     if (e->isLogicalOp() && (is_staged(e->getLHS()) || is_staged(e->getRHS()))) {
       accept(e->getLHS()), accept(e->getRHS());
       mark(e->getOperatorLoc());
     }
     if (e->isAssignmentOp()) write(e->getLHS());
-    return true;
   }
 
   // ---- Assignments and calls
   // ----------------------------------------------------------------------------------
 
-  bool VisitCXXOperatorCallExpr(CXXOperatorCallExpr* e) {
+  void read(CXXOperatorCallExpr* e) {
     if (logical(e) && is_rep(e->getType())) mark(e->getOperatorLoc());
     if (e->getOperator() == OO_Equal && e->getNumArgs() == 2 && e->getArg(1)->isXValue() &&
         keeps_elsewhere(e->getArg(0)->getType()) && holds_rep(e->getArg(0)->getType()))
@@ -223,11 +223,10 @@ class Collector : public RecursiveASTVisitor<Collector> {
         write(e->getArg(0));
       }
     }
-    return true;
   }
-  bool VisitCallExpr(CallExpr* e) {
+  void read(CallExpr* e) {
     const FunctionDecl* callee = e->getDirectCallee();
-    if (callee == nullptr) return true;
+    if (callee == nullptr) return;
     if (const FunctionDecl* known = written(callee, places_)) {
       facts_.calls.insert({places_.offset(e->getBeginLoc()), places_.offset(known->getLocation())});
       if (function_ != nullptr) calls_[function_].insert(callee->getCanonicalDecl());
@@ -246,44 +245,38 @@ class Collector : public RecursiveASTVisitor<Collector> {
         passed(e->getArg(i + shift), callee, i);
     }
     if (const auto* member = dyn_cast<CXXMemberCallExpr>(e)) member_call(member);
-    return true;
   }
-  bool VisitCXXMemberCallExpr(CXXMemberCallExpr* e) {
+  void read(CXXMemberCallExpr* e) {
     if (conversion_of_rep(e) != nullptr && accepted_.count(e) == 0)
       complain(e->getExprLoc(), e->getType()->isBooleanType()
                                     ? "a staged condition is used as a plain bool, which has no value while "
                                       "the program is staged; keep it in a Rep<bool>"
                                     : "a staged number is used as a plain one, which has no value while the "
                                       "program is staged; keep it in a Rep");
-    return true;
   }
-  bool VisitCXXThrowExpr(CXXThrowExpr* e) {
+  void read(CXXThrowExpr* e) {
     hazard(e->getThrowLoc(), 5,
            "'throw' in a branch that is staged would be thrown while the program is staged, whatever the "
            "condition; return a value instead");
-    return true;
   }
-  bool VisitCXXNewExpr(CXXNewExpr* e) {
+  void read(CXXNewExpr* e) {
     hazard(e->getBeginLoc(), 3,
            "'new' under a staged condition allocates while the program is staged; use a local variable, "
            "std::array or std::vector");
-    return true;
   }
-  bool VisitCXXDeleteExpr(CXXDeleteExpr* e) {
+  void read(CXXDeleteExpr* e) {
     hazard(e->getBeginLoc(), 6,
            "'delete' under a staged condition runs while the program is staged; use a local variable, "
            "std::array or std::vector");
-    return true;
   }
-  bool VisitGCCAsmStmt(GCCAsmStmt* s) {
+  void read(GCCAsmStmt* s) {
     hazard(s->getAsmLoc(), 3, "'asm' under a staged condition runs while the program is staged");
-    return true;
   }
 
   // ---- Variables
   // ----------------------------------------------------------------------------------------------
 
-  bool VisitVarDecl(VarDecl* v) {
+  void read(VarDecl* v) {
     if (v->getType()->isReferenceType() && v->getInit() != nullptr && !isa<ParmVarDecl>(v)) {
       // A temporary belongs to the reference that is bound to it: that is a variable like others.
       if (!bound_to_temporary(v))
@@ -303,9 +296,8 @@ class Collector : public RecursiveASTVisitor<Collector> {
         complain_plain(v,
                        "the plain variable '" + v->getNameAsString() + "' is initialised by a staged choice");
     }
-    return true;
   }
-  bool VisitDeclRefExpr(DeclRefExpr* e) {
+  void read(DeclRefExpr* e) {
     if (const auto* v = dyn_cast<ValueDecl>(e->getDecl()); v != nullptr && !v->getType().isNull() &&
                                                            places_.own(v->getLocation()) &&
                                                            places_.own(e->getLocation())) {
@@ -313,19 +305,30 @@ class Collector : public RecursiveASTVisitor<Collector> {
       if (record != nullptr && record->isLambda() && places_.own(record->getLocation()))
         facts_.lambda_uses.insert({places_.offset(e->getLocation()), places_.offset(record->getLocation())});
     }
-    return true;
   }
-  bool TraverseLambdaExpr(LambdaExpr* e) {
+  using Visitor::visit;
+  void visit(Stmt* s) override {
+    visit_as<IfStmt, WhileStmt, DoStmt, ForStmt, SwitchStmt, ConditionalOperator, BinaryConditionalOperator,
+             CXXForRangeStmt, UnaryOperator, BinaryOperator, CallExpr, CXXOperatorCallExpr, CXXMemberCallExpr,
+             CXXThrowExpr, CXXNewExpr, CXXDeleteExpr, GCCAsmStmt, DeclRefExpr>(s);
+  }
+  void visit(Decl* d) override { visit_as<VarDecl>(d); }
+  /// Reads a node as each of the classes that it belongs to, bases first.
+  template <class... Classes, class Node>
+  void visit_as(Node* node) {
+    (..., (isa<Classes>(node) ? read(cast<Classes>(node)) : void()));
+  }
+  bool enters_lambda(LambdaExpr* e) override {
     for (unsigned i = 0; i < e->capture_size(); ++i)
       if (e->capture_begin()[i].capturesVariable() && e->capture_init_begin()[i] != nullptr)
-        TraverseStmt(e->capture_init_begin()[i]);
+        traverse(e->capture_init_begin()[i]);
     const CXXMethodDecl* call = e->getCallOperator();
     if (const FunctionTemplateDecl* generic = e->getDependentCallOperator()) {
       for (FunctionDecl* instance : generic->specializations()) body(instance);
-      return true;
+      return false;
     }
     body(const_cast<CXXMethodDecl*>(call));
-    return true;
+    return false;
   }
 
   /// A function that has types.
@@ -348,11 +351,11 @@ class Collector : public RecursiveASTVisitor<Collector> {
     auto outer_writes = std::exchange(plain_writes_, {});
     const FunctionDecl* const outer_function = std::exchange(function_, function->getCanonicalDecl());
     if (outer_function != nullptr) calls_[outer_function].insert(function_);  // a lambda
-    for (ParmVarDecl* p : function->parameters()) TraverseDecl(p);
+    for (ParmVarDecl* p : function->parameters()) traverse(p);
     if (auto* constructor = dyn_cast<CXXConstructorDecl>(function))
       for (CXXCtorInitializer* init : constructor->inits())
-        if (init->isWritten()) TraverseConstructorInitializer(init);
-    TraverseStmt(function->getBody());
+        if (init->isWritten()) traverse(init);
+    traverse(function->getBody());
     // An instantiation in which nothing is staged is C++ as it is.
     if (marks_ != marks) {
       if (source != nullptr && is_for_foreign_types(function))
@@ -378,12 +381,11 @@ class Collector : public RecursiveASTVisitor<Collector> {
              return base != nullptr && base->hasDefinition() && has_staged_members(base->getDefinition());
            });
   }
-  bool condition(const Expr* e, SourceLocation key) {
+  void condition(const Expr* e, SourceLocation key) {
     if (e != nullptr && is_staged(e)) {
       accept(e);
       mark(key);
     }
-    return true;
   }
   void mark(SourceLocation key) {
     if (!places_.own(key)) return;
@@ -719,29 +721,24 @@ class Collector : public RecursiveASTVisitor<Collector> {
 };
 
 /// Finds the bodies: of functions, and of instantiations of templates.
-class Bodies : public RecursiveASTVisitor<Bodies> {
+class Bodies : public Visitor {
  public:
-  explicit Bodies(Collector& collector) : collector_(collector) {}
-  bool shouldVisitTemplateInstantiations() const { return true; }
-  bool VisitFunctionDecl(FunctionDecl* f) {
-    collector_.body(f);
-    return true;
-  }
-  bool VisitVarDecl(VarDecl* v) {
-    // Lambdas and calls in initialisers at namespace scope.
-    if (v->isFileVarDecl() && v->getInit() != nullptr && !v->getInit()->isValueDependent())
-      collector_.TraverseStmt(v->getInit());
-    return true;
-  }
-  bool VisitFieldDecl(FieldDecl* f) {
-    if (Expr* init = f->hasInClassInitializer() ? f->getInClassInitializer() : nullptr;
-        init != nullptr && !f->getParent()->isDependentContext())
-      collector_.TraverseStmt(init);
-    return true;
-  }
-  bool TraverseLambdaExpr(LambdaExpr* e) { return collector_.TraverseLambdaExpr(e); }
+  explicit Bodies(Collector& collector) : Visitor({.instantiations = true}), collector_(collector) {}
 
  private:
+  using Visitor::visit;
+  void visit(Decl* d) override {
+    if (auto* f = dyn_cast<FunctionDecl>(d)) collector_.body(f);
+    // Lambdas and calls in initialisers at namespace scope.
+    if (auto* v = dyn_cast<VarDecl>(d);
+        v != nullptr && v->isFileVarDecl() && v->getInit() != nullptr && !v->getInit()->isValueDependent())
+      collector_.traverse(v->getInit());
+    if (auto* f = dyn_cast<FieldDecl>(d); f != nullptr && f->hasInClassInitializer())
+      if (Expr* init = f->getInClassInitializer(); init != nullptr && !f->getParent()->isDependentContext())
+        collector_.traverse(init);
+  }
+  bool enters_lambda(LambdaExpr* e) override { return collector_.enters_lambda(e); }
+
   Collector& collector_;
 };
 
@@ -753,7 +750,7 @@ Facts collect_facts(ASTContext& ast, FileID file) {
   Bodies bodies(collector);
   const Places places(ast, file);
   for (Decl* d : ast.getTranslationUnitDecl()->decls())
-    if (places.own(d->getLocation()) || places.own(d->getBeginLoc())) bodies.TraverseDecl(d);
+    if (places.own(d->getLocation()) || places.own(d->getBeginLoc())) bodies.traverse(d);
   collector.resolve();
   return facts;
 }

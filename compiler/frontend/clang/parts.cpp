@@ -1,13 +1,16 @@
 // Reachability over functions, from what must stay.
 #include "lantern/compiler/frontend/clang/parts.hpp"
 
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/DeclTemplate.h>
+#include <clang/AST/ExprCXX.h>
 
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <set>
 #include <string_view>
+
+#include "lantern/compiler/frontend/clang/visitor.hpp"
 
 namespace lantern::frontend {
 
@@ -42,48 +45,44 @@ bool is_for_staging(const FunctionDecl* f) {
 
 /// Everything that can be named from declarations of the file and of the user's headers, without the bodies of the
 /// functions that may be left out unless something names these.
-class Reached : public RecursiveASTVisitor<Reached> {
+class Reached : public Visitor {
  public:
   using MayGo = std::function<bool(const Decl*)>;
-  Reached(const MayGo& may_go, bool into_entries) : may_go_(may_go), into_entries_(into_entries) {}
-
-  bool shouldVisitImplicitCode() const { return true; }
-  bool shouldVisitTemplateInstantiations() const { return false; }
+  Reached(const MayGo& may_go, bool into_entries)
+      : Visitor({.implicit_code = true}), may_go_(may_go), into_entries_(into_entries) {}
 
   void run(ASTContext& ast) {
     for (Decl* d : ast.getTranslationUnitDecl()->decls())
-      if (!d->isFromASTFile()) TraverseDecl(d);
+      if (!d->isFromASTFile()) traverse(d);
     while (!open_.empty()) {
       const Decl* next = open_.back();
       open_.pop_back();
       inside_ = next;
-      TraverseDecl(const_cast<Decl*>(next));
+      traverse(const_cast<Decl*>(next));
     }
   }
   bool has(const FunctionDecl* definition) const { return definitions_.count(definition) != 0; }
   bool has(const VarDecl* variable) const { return seen_.count(variable->getCanonicalDecl()) != 0; }
 
-  bool TraverseDecl(Decl* d) {
-    if (d != nullptr && d != inside_ && may_go_(d)) return true;
-    return RecursiveASTVisitor::TraverseDecl(d);
-  }
-  bool VisitDeclRefExpr(DeclRefExpr* e) { return add(e->getDecl()); }
-  bool VisitMemberExpr(MemberExpr* e) { return add(e->getMemberDecl()); }
-  bool VisitCXXConstructExpr(CXXConstructExpr* e) { return add(e->getConstructor()); }
-  bool VisitCXXInheritedCtorInitExpr(CXXInheritedCtorInitExpr* e) { return add(e->getConstructor()); }
-  bool VisitCXXDefaultArgExpr(CXXDefaultArgExpr* e) { return TraverseStmt(e->getExpr()); }
-  bool VisitCXXDefaultInitExpr(CXXDefaultInitExpr* e) { return TraverseStmt(e->getExpr()); }
-  bool VisitOverloadExpr(OverloadExpr* e) {  // in a template: whichever it may be
-    for (const NamedDecl* d : e->decls()) add(d->getUnderlyingDecl());
-    return true;
+ private:
+  bool enters(Decl* d) override { return d == inside_ || !may_go_(d); }
+  using Visitor::visit;
+  void visit(Stmt* s) override {
+    if (const auto* reference = dyn_cast<DeclRefExpr>(s)) add(reference->getDecl());
+    if (const auto* member = dyn_cast<MemberExpr>(s)) add(member->getMemberDecl());
+    if (const auto* made = dyn_cast<CXXConstructExpr>(s)) add(made->getConstructor());
+    if (const auto* inherited = dyn_cast<CXXInheritedCtorInitExpr>(s)) add(inherited->getConstructor());
+    if (auto* argument = dyn_cast<CXXDefaultArgExpr>(s)) traverse(argument->getExpr());
+    if (auto* member = dyn_cast<CXXDefaultInitExpr>(s)) traverse(member->getExpr());
+    if (const auto* overloaded = dyn_cast<OverloadExpr>(s))  // in a template: whichever it may be
+      for (const NamedDecl* d : overloaded->decls()) add(d->getUnderlyingDecl());
   }
 
- private:
-  bool add(const Decl* d) {
+  void add(const Decl* d) {
     if (const auto* f = dyn_cast<FunctionTemplateDecl>(d)) d = f->getTemplatedDecl();
-    if (d->isFromASTFile() || !seen_.insert(d->getCanonicalDecl()).second) return true;
+    if (d->isFromASTFile() || !seen_.insert(d->getCanonicalDecl()).second) return;
     if (const auto* f = dyn_cast<FunctionDecl>(d)) {
-      if (!into_entries_ && is_for_staging(f)) return true;
+      if (!into_entries_ && is_for_staging(f)) return;
       if (const FunctionDecl* definition = definition_of(f)) {
         definitions_.insert(definition);
         open_.push_back(definition);
@@ -93,7 +92,6 @@ class Reached : public RecursiveASTVisitor<Reached> {
     } else if (const auto* v = dyn_cast<VarDecl>(d); v != nullptr && v->hasGlobalStorage()) {
       open_.push_back(v);
     }
-    return true;
   }
 
   const MayGo& may_go_;

@@ -1,13 +1,16 @@
 // The structure comes from functions as written (of a template: the template itself), types from the facts.
 #include "lantern/compiler/frontend/clang/read.hpp"
 
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/DeclTemplate.h>
+#include <clang/AST/ExprCXX.h>
+#include <clang/AST/StmtCXX.h>
 #include <clang/Basic/SourceManager.h>
 #include <clang/Lex/Lexer.h>
 
 #include <algorithm>
 
 #include "lantern/compiler/frontend/clang/template_types.hpp"
+#include "lantern/compiler/frontend/clang/visitor.hpp"
 #include "lantern/ir/text.hpp"
 
 namespace lantern::frontend {
@@ -601,33 +604,36 @@ class Reader {
 };
 
 /// Functions as written: templates, not their instantiations.
-class Written : public RecursiveASTVisitor<Written> {
+class Written : public Visitor {
  public:
-  Written(Reader& reader, const Places& places) : reader_(reader), places_(places) {}
-  bool shouldVisitTemplateInstantiations() const { return false; }
-  bool VisitFunctionDecl(FunctionDecl* f) {
+  Written(Reader& reader, const Places& places) : Visitor({}), reader_(reader), places_(places) {}
+
+ private:
+  using Visitor::visit;
+  void visit(Decl* d) override {
+    if (auto* f = dyn_cast<FunctionDecl>(d)) read(f);
+    if (auto* f = dyn_cast<FieldDecl>(d)) read(f);
+    if (auto* v = dyn_cast<VarDecl>(d)) read(v);
+  }
+  void read(FunctionDecl* f) {
     if (f->doesThisDeclarationHaveABody() && f->getBody() != nullptr && places_.own(f->getLocation()) &&
         !is_lambda(f))
       reader_.function(f);
     if (const auto* constructor = dyn_cast<CXXConstructorDecl>(f); constructor != nullptr && places_.own(f->getLocation()))
       for (const CXXCtorInitializer* init : constructor->inits())
         if (init->isWritten() && init->getInit() != nullptr) reader_.outside(init->getInit());
-    return true;
   }
-  bool VisitFieldDecl(FieldDecl* f) {
+  void read(FieldDecl* f) {
     if (f->hasInClassInitializer() && f->getInClassInitializer() != nullptr && places_.own(f->getLocation()))
       reader_.outside(f->getInClassInitializer());
-    return true;
   }
-  bool VisitVarDecl(VarDecl* v) {
+  void read(VarDecl* v) {
     if (v->isFileVarDecl() && v->getInit() != nullptr && places_.own(v->getLocation()))
       reader_.outside(v->getInit());
-    return true;
   }
   /// Seen as part of the function that holds it.
-  bool TraverseLambdaExpr(LambdaExpr*) { return true; }
+  bool enters_lambda(LambdaExpr*) override { return false; }
 
- private:
   static bool is_lambda(const FunctionDecl* f) {
     const auto* method = dyn_cast<CXXMethodDecl>(f);
     return method != nullptr && method->getParent()->isLambda();
@@ -643,7 +649,7 @@ void read_functions(ASTContext& ast, FileID file, const Facts& facts, Unit& unit
   Reader reader(ast, file, facts, unit);
   Written written(reader, places);
   for (Decl* d : ast.getTranslationUnitDecl()->decls())
-    if (places.own(d->getLocation()) || places.own(d->getBeginLoc())) written.TraverseDecl(d);
+    if (places.own(d->getLocation()) || places.own(d->getBeginLoc())) written.traverse(d);
   for (const auto& [at, complaint] : facts.complaints) unit.complaints.push_back(complaint);
   for (const auto& [at, hazard] : facts.hazards) unit.hazards.push_back(hazard);
   for (const auto& [at, write] : facts.plain_writes) unit.plain_writes.push_back(write);
