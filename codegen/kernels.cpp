@@ -290,11 +290,6 @@ class Choice {
   Requests& requests_;
 };
 
-/// An operation that reads or writes one element.
-bool is_element_access(const Op& op) {
-  return op.is(Opcode::get_) || op.is(Opcode::set_) || op.is(Opcode::add_at_);
-}
-
 /// An operation on whole tensors that the GPU is to do.
 bool works_on_whole(const Op& op) {
   switch (op.code) {
@@ -398,7 +393,7 @@ void Kernels::find_host_parts(const std::vector<const ir::Function*>& functions)
     ir::walk(block, [&](const Op* op) {
       const bool kernel = kernels_.contains(op);
       found.device |= kernel || works_on_whole(*op);
-      found.elements |= is_element_access(*op);
+      found.elements |= ir::is_access(*op);
       return !kernel;
     });
     return found;

@@ -9,6 +9,12 @@ const char* interned(Module& module, const char* text) { return text ? module.in
 
 }  // namespace
 
+Renaming pairs(const std::vector<Value*>& from, const std::vector<Value*>& to) {
+  Renaming names;
+  for (std::size_t i = 0; i < from.size(); ++i) names[from[i]] = to[i];
+  return names;
+}
+
 void take_attributes(Op& copy, const Op& from) {
   copy.number = from.number;
   copy.integer = from.integer;

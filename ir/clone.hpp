@@ -13,6 +13,9 @@ namespace lantern::ir {
 /// What represents the values of the original in a copy; values that are not in it stay.
 using Renaming = std::unordered_map<const Value*, Value*>;
 
+/// Each of some values, and what represents it.
+Renaming pairs(const std::vector<Value*>& from, const std::vector<Value*>& to);
+
 /// What represents a value.
 inline Value* renamed(const Renaming& names, Value* v) {
   const auto it = names.find(v);

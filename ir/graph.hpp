@@ -97,6 +97,9 @@ struct Function {
   std::vector<Type> parameter_types() const;
 };
 
+/// The types of values, from one on.
+std::vector<Type> types_of(const std::vector<Value*>& values, std::size_t from = 0);
+
 /// Owns everything. Not shared between threads; any number may exist.
 class Module {
  public:
@@ -164,14 +167,26 @@ class Builder {
   Value* number(double v, Type type = F64);
   Value* integer(std::int64_t v, Type type = I64);
   Value* boolean(bool v) { return integer(v, Bool); }
+  /// The same number as a constant.
+  Value* again(const Op& constant);
+  /// Without a value.
+  Value* undef(const Type& type) { return op(Opcode::undef_, {}, {type})->result(); }
+  /// A tensor of these sizes, whose elements have no values.
+  Value* uninitialised(const Type& tensor, std::vector<Value*> sizes);
+  /// Of a dimension of a tensor: a constant where the type tells it.
+  Value* size(Value* tensor, std::size_t dimension);
+  Value* zero(const Type& scalar) { return scalar.is_float_element() ? number(0, scalar) : integer(0, scalar); }
   /// Zero of a scalar or the zero tensor of `like`'s shape.
   Value* zero_like(Value* like);
   void yield(std::vector<Value*> values);
   Op* branch(Value* condition, const std::vector<Type>& results);
   Op* call(Function* callee, std::vector<Value*> arguments);
   Op* fun(const std::vector<Type>& params, const char* name = nullptr);
-  /// An operation whose old place is given up, by the one who asks, is here.
+  /// Operations whose old place is given up, by the one who asks, are here.
   void take(Op* op);
+  void take(const std::vector<Op*>& ops) {
+    for (Op* o : ops) take(o);
+  }
 
  private:
   void place(Op* op);
@@ -182,6 +197,9 @@ class Builder {
   std::size_t at_ = 0;  ///< where that stood
 };
 
+/// An access to an element of a tensor, the first operand, at the indices that follow: `get`, `set` and `add_at`.
+inline bool is_write(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at_); }
+inline bool is_access(const Op& op) { return op.is(Opcode::get_) || is_write(op); }
 /// True for a loop whose iterations may run in any order.
 bool is_parallel(const Op& op);
 /// How its iterations come together in a piece of its state.
@@ -216,6 +234,9 @@ void walk(Block* root, Enter&& enter) {
     for (std::size_t i = op->blocks.size(); i-- > 0;) stack.push_back({op->blocks[i], 0});
   }
 }
+
+/// A block and those in it, each before those in itself.
+std::vector<Block*> blocks_below(Block* root);
 
 /// What runs in a block calls these functions, they call these, and so on.
 std::unordered_set<const Function*> callees(Block* block);

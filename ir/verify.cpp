@@ -24,12 +24,6 @@ std::string list(const std::vector<Type>& types) {
   return types.empty() ? "nothing" : s;
 }
 
-std::vector<Type> types_of(const std::vector<Value*>& values, std::size_t from = 0) {
-  std::vector<Type> types;
-  for (std::size_t i = from; i < values.size(); ++i) types.push_back(values[i]->type);
-  return types;
-}
-
 bool all_fit(const std::vector<Type>& values, const std::vector<Type>& as) {
   if (values.size() != as.size()) return false;
   for (std::size_t i = 0; i < values.size(); ++i)

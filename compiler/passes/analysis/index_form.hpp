@@ -116,11 +116,6 @@ bool no_loop_carried_dependence(const std::vector<const Op*>& accesses, const Op
 /// True where a form is not negative, whatever the iteration, where an operation is.
 bool never_negative(const IndexForm& f, const Op& at);
 
-/// An access to an element: get, set and add_at.
-inline bool is_access(const Op& op) {
-  return op.is(Opcode::get_) || op.is(Opcode::set_) || op.is(Opcode::add_at_);
-}
-
 /// True where an access to an element (get, set, add_at), or a row (take), certainly has an index within a
 /// dimension.
 bool in_range(const Op& access, std::size_t dimension);

@@ -160,11 +160,7 @@ bool is_doall(const Op* loop) {
 
 bool is_doall_write_only(const Op* loop) {
   // What iterations print keeps its order.
-  if (keeps_order(loop->blocks[1])) return false;
-  // The condition asks nothing else.
-  if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) >
-      2)
-    return false;
+  if (keeps_order(loop->blocks[1]) || !ends_by_comparison(loop)) return false;
   return has_combine_for_all_state(loop, [](const Combination& c) {
     const bool gives = c.combine == ir::Combine::sum || c.combine == ir::Combine::element;
     return gives && !c.use->whole && c.use->reads.empty();

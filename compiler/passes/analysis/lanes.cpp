@@ -85,9 +85,7 @@ class Analysis {
   /// A loop that counts, up to a bound or down to zero, and asks for nothing else.
   bool counts() {
     const Op* loop = plan_->loop;
-    if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) >
-        2)
-      return false;
+    if (!ends_by_comparison(loop)) return false;
     if (const auto up = counted(loop)) {
       plan_->index = up->index;
       plan_->bound = up->bound;

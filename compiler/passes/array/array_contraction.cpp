@@ -46,7 +46,7 @@ class Elements {
         next = op;
         if (op->is(Opcode::yield_)) {
           if (operand != state) return false;
-        } else if (!(op->is(Opcode::set_) || op->is(Opcode::add_at_)) || operand != 0 || !place(*op, iterations)) {
+        } else if (!is_write(*op) || operand != 0 || !place(*op, iterations)) {
           return false;
         }
       }
@@ -101,9 +101,7 @@ class Elements {
     const auto gone = [&](const Op* op) {
       return updates.contains(op) || (op->is(Opcode::get_) && read.contains(op->result()));
     };
-    std::vector<Block*> blocks{body};
-    ir::walk(body, [&](const Op* op) { blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end()); });
-    for (Block* b : blocks) std::erase_if(b->ops, gone);
+    for (Block* b : ir::blocks_below(body)) std::erase_if(b->ops, gone);
     body->yields()[state] = body->params[state];
     // What was read may have been made of something read before.
     ir::replace_uses(body, read);

@@ -12,8 +12,6 @@ namespace {
 
 constexpr int most_index_operations = 8;  ///< that both sides make
 
-bool is_element_write(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at_); }
-
 class Branch {
  public:
   explicit Branch(Op* branch) : branch_(branch), uses_(branch) {}
@@ -67,7 +65,7 @@ class Branch {
   const Value* writes_of(std::size_t side, std::size_t result, Writes& writes) const {
     const Block* const block = branch_->blocks[side];
     const Value* v = const_cast<Block*>(block)->yields()[result];
-    while (v->def && v->def->parent == block && is_element_write(*v->def) && uses_.once(v)) {
+    while (v->def && v->def->parent == block && is_write(*v->def) && uses_.once(v)) {
       writes.push_back(v->def);
       v = v->def->operands[0];
     }

@@ -23,7 +23,7 @@ constexpr std::size_t most_copied = 100;  ///< operations of a body: splitting m
 bool is_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 
 bool is_splittable(const Op* loop) {
-  if (loop->integer != 0 || loop->blocks[0]->ops.size() > 3 || !counter_of(loop)) return false;
+  if (loop->integer != 0 || !ends_by_comparison(loop) || !counter_of(loop)) return false;
   std::size_t size = 0;
   bool simple = true;
   ir::walk(loop->blocks[1], [&](const Op* op) {
@@ -66,14 +66,6 @@ std::optional<Point> compared(const Op* loop) {
     if (is_met(loop, counter, at)) return Point{at, op};
   }
   return {};
-}
-
-/// Loops around an operation, outer ones first.
-std::vector<const Op*> loops_around(const Op* op) {
-  std::vector<const Op*> all;
-  for (const Op* o = op->parent->parent; o; o = o->parent->parent)
-    if (o->is(Opcode::loop_)) all.insert(all.begin(), o);
-  return all;
 }
 
 /// In which iteration, by the loop's counter, an element that all iterations access is one that an iteration
@@ -201,8 +193,7 @@ class Split {
         b, state,
         [&](ir::Builder& head, const std::vector<Value*>& now) {
           if (end) return head.emit(Opcode::lt_, {now[index_], end});
-          Renaming names;
-          for (std::size_t i = 0; i < now.size(); ++i) names[loop_->blocks[0]->params[i]] = now[i];
+          Renaming names = ir::pairs(loop_->blocks[0]->params, now);
           return ir::clone(head, *loop_->blocks[0], names)[0];
         },
         [&](ir::Builder& body, std::vector<Value*> now) {
@@ -308,7 +299,7 @@ class Splitting {
   /// the same depth are the same loop, forward and backward: one counts up from `first`, the other down, in
   /// whose body its parameter is one more than what numbers the iterations from 0.
   static std::optional<IndexForm> translated(const IndexForm& at, const Op* loop, const Op* other) {
-    auto here = loops_around(loop), there = loops_around(other);
+    auto here = loops_around(loop->parent), there = loops_around(other->parent);
     if (here.size() != there.size()) return {};
     here.push_back(loop), there.push_back(other);
     const bool pushes =

@@ -133,7 +133,7 @@ class Row {
           return false;
       return true;
     }
-    return (op.is(Opcode::get_) || is_write(op)) && std::ranges::count(op.operands, v) == 1 &&
+    return is_access(op) && std::ranges::count(op.operands, v) == 1 &&
            op.operands[0] == v;
   }
 
@@ -145,7 +145,7 @@ class Row {
       if (v->def && v->def->is(Opcode::loop_)) loops.insert(v->def);
       if (const auto all = users_.find(v); all != users_.end())
         for (Op* op : all->second)
-          if (op->is(Opcode::get_) || is_write(*op)) accesses.insert(op);
+          if (is_access(*op)) accesses.insert(op);
       const_cast<Value*>(v)->type = type;
     }
     for (Op* loop : loops)

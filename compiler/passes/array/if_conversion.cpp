@@ -7,8 +7,8 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
-#include "lantern/compiler/passes/array/loop_versioning.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
@@ -277,19 +277,6 @@ bool has_neighbours(const std::vector<Op*>& branches) {
   });
 }
 
-/// Loop versioning: the nest is put behind the condition, and a copy of it on the other side.
-void version(ir::Module& module, Op* nest, Value* condition) {
-  std::vector<ir::Type> types;
-  for (const Value* v : nest->results) types.push_back(v->type);
-  ir::Builder b = ir::Builder::before(nest);
-  b.loc = nest->loc;
-  Block* const around = nest->parent;
-  Op* const branch = b.branch(condition, types);
-  std::erase(around->ops, nest);
-  ir::Builder(module, branch->blocks[0]).take(nest);
-  complete_versions(module, branch, nest, around);
-}
-
 bool convert(ir::Module& module, Op* loop, const std::vector<Op*>& branches) {
   constexpr std::size_t longest = 200;
   std::vector<Conversion> possible;
@@ -307,7 +294,7 @@ bool convert(ir::Module& module, Op* loop, const std::vector<Op*>& branches) {
                              ? all_in_range(around, unproved)
                              : nullptr;
     if (there)
-      version(module, around.outermost(), there);
+      keep_alternative(module, around.outermost(), there);
     else
       std::erase_if(possible, [](const Conversion& c) { return !c.unproved().empty(); });
   }

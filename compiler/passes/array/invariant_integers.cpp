@@ -73,10 +73,7 @@ class Motion {
   /// An engine may be missing, which is an error only of a program that asks for it. Else the value is 1, which divides.
   void take_if_it_runs(Op* op, ir::Builder& before) {
     before.loc = op->loc;
-    Renaming names;
-    const Block& condition = *loop_->blocks[0];
-    for (std::size_t i = 0; i < condition.params.size(); ++i) names[condition.params[i]] = loop_->operands[i];
-    Op* const asked = before.branch(ir::clone(before, condition, names)[0], {ir::I64});
+    Op* const asked = before.branch(first_condition(before, loop_), {ir::I64});
     ir::Builder inside(before.module(), asked->blocks[0]), otherwise(before.module(), asked->blocks[1]);
     inside.take(op);
     inside.yield({op->result()});

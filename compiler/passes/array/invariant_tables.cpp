@@ -58,7 +58,7 @@ class InvariantTable {
   Value* numbers(ir::Builder& b) {
     std::vector<Value*> sizes;
     for (const std::size_t i : used_) {
-      Value* const bound = copied(b, loops_[i].bound);
+      Value* const bound = made_here(b, loops_[i].bound);
       sizes.push_back(b.emit(Opcode::imax_, {bound, b.integer(0, bound->type)}));
     }
     return elements_of_sizes(b, sizes);
@@ -160,27 +160,22 @@ class InvariantTable {
     Value* some = nullptr;
     for (std::size_t i = 0; i < n && reads_; ++i) {
       if (used_.contains(i) || constant_trip_count(loops_[i].loop)) continue;
-      Value* one = b.emit(Opcode::lt_, {copied(b, loops_[i].first), copied(b, loops_[i].bound)});
+      Value* one = b.emit(Opcode::lt_, {made_here(b, loops_[i].first), made_here(b, loops_[i].bound)});
       some = some ? b.emit(Opcode::land_, {some, one}) : one;
     }
     Value* replacement = nullptr;
     if (used_.empty()) {
-      if (some) {
-        Op* branch = b.branch(some, {op_->result()->type});
-        ir::Builder yes(module_, branch->blocks[0]), no(module_, branch->blocks[1]);
-        yes.yield({clone(yes, op_->result(), loop, {})});
-        no.yield({no.number(0.0, op_->result()->type)});
-        replacement = branch->result();
-      } else {
-        replacement = clone(b, op_->result(), loop, {});
-      }
+      const ir::Type& type = op_->result()->type;
+      const auto computed = [&](ir::Builder& to) { return clone(to, op_->result(), loop, {}); };
+      replacement = some ? build_branch(b, some, type, computed, [&](ir::Builder& no) { return no.number(0.0, type); })
+                         : computed(b);
     } else {
       // From the outermost loop in.
       std::vector<std::size_t> order(used_.begin(), used_.end());
       std::ranges::sort(order, std::greater<>());
       std::vector<Value*> sizes;
       for (const std::size_t i : order) {
-        Value* bound = copied(b, loops_[i].bound);
+        Value* bound = made_here(b, loops_[i].bound);
         if (some) bound = b.emit(Opcode::select_, {some, bound, b.integer(0, bound->type)});
         sizes.push_back(b.emit(Opcode::imax_, {bound, b.integer(0, bound->type)}));
       }
@@ -208,11 +203,6 @@ class InvariantTable {
   }
 
   using Indices = std::vector<std::pair<const Value*, Value*>>;
-
-  /// A constant may be where it cannot be seen from outside.
-  Value* copied(ir::Builder& b, Value* v) {
-    return constant(v) ? b.integer(constant(v)->integer, v->type) : v;
-  }
 
   /// The value as computed before `outermost`, with indices in place of the inner loops'.
   Value* clone(ir::Builder& b, const Value* v, const Op* outermost, const Indices& at) {

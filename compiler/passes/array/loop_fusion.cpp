@@ -53,8 +53,7 @@ struct IterationPair {
 };
 
 std::optional<IterationPair> iterations(const Op* loop) {
-  if (loop->integer != 0) return {};               // a bound on memory
-  if (loop->blocks[0]->ops.size() > 3) return {};  // the condition asks something else
+  if (loop->integer != 0 || !ends_by_comparison(loop)) return {};  // a bound on memory
   if (const auto up = counted(loop))
     return IterationPair{up->index, loop->operands[up->index], up->bound, loop->blocks[1]->params[up->index]};
   if (const auto down = counts_down(loop))
@@ -196,7 +195,7 @@ class Fusion {
       const auto look = [&](const Op* op) {
         disturbs |= (op->is(Opcode::check_) ? fails : keeps_order(*op)) || ir::info(op->code).effect == ir::Effect::tape ||
                     ++looked > most_looked_at;
-        const bool updates = op->is(Opcode::set_) || op->is(Opcode::add_at_) || op->is(Opcode::loop_);
+        const bool updates = is_write(*op) || op->is(Opcode::loop_);
         for (const Value* v : op->operands) disturbs |= made.contains(v) || (updates && reads(v));
       };
       look(*it);
@@ -260,13 +259,8 @@ class Fusion {
     rename(from, in_first);
     for (std::size_t k = 0; k < own; ++k)
       second_yield->operands[k] = ir::renamed(in_first, second_yield->operands[k]);
-    std::vector<Op*> moved(from->ops.begin(), from->ops.end() - 1);
-    for (Op* op : moved) {
-      op->parent = to;
-      for (Value* r : op->results) r->block = to;
-    }
-    to->ops.insert(to->ops.begin(), moved.begin(), moved.end());
-    from->ops.clear();
+    from->ops.pop_back();
+    ir::Builder::before(to->ops.front()).take(std::exchange(from->ops, {}));
     std::erase(a_->parent->ops, a_);
     askers_.leave_out(a_);
     askers_.leave_out(yield);

@@ -214,10 +214,7 @@ class Lowering {
   }
 
   Value* size_value(Builder& b, const ir::Size& s) {
-    if (s.dimension < 0) {
-      const Op* c = constant(s.value);
-      return c ? b.integer(c->integer) : now(s.value);
-    }
+    if (s.dimension < 0) return constant(s.value) ? b.again(*s.value->def) : now(s.value);
     const std::int64_t known = s.value->type.dims()[static_cast<std::size_t>(s.dimension)];
     return known != ir::dynamic ? b.integer(known) : b.emit(Opcode::dim_, {now(s.value)}, s.dimension);
   }

@@ -108,10 +108,7 @@ class Writer {
   Value* memory(const NestMember& m, const ir::Type& type, bool zeros) {
     ir::Builder& b = here();
     const ir::Type element(type.element());
-    Value* const value = !zeros                       ? b.op(Opcode::undef_, {}, {element})->result()
-                         : element.is_float_element() ? b.number(0, element)
-                                                      : b.integer(0, element);
-    std::vector<Value*> operands{value};
+    std::vector<Value*> operands{zeros ? b.zero(element) : b.undef(element)};
     operands.insert(operands.end(), m.sizes.begin(), m.sizes.end());
     return b.emit(Opcode::fill_, operands, 0, type.dims());
   }

@@ -409,17 +409,15 @@ class Raising {
   /// Notes what gives way to what: others may still be known by the loop's results.
   void run(Renaming& instead) {
     ir::Builder b = ir::Builder::before(loop_);
-    std::vector<ir::Type> types;
-    for (const Value* r : loop_->results) types.push_back(r->type);
-    Op* const branch = b.branch(condition(b), types);
+    Op* const branch = b.branch(condition(b), ir::types_of(loop_->results));
     ir::Builder large(module_, branch->blocks[0]), other(module_, branch->blocks[1]);
     large.loc = other.loc = b.loc;
     large.yield(by_products(large));
     Renaming names;
     other.yield(ir::clone(other, *loop_, names)->results);
-    for (std::size_t i = 0; i < types.size(); ++i) branch->results[i]->name = loop_->results[i]->name;
+    for (std::size_t i = 0; i < branch->results.size(); ++i) branch->results[i]->name = loop_->results[i]->name;
     std::erase(loop_->parent->ops, loop_);
-    for (std::size_t i = 0; i < types.size(); ++i) instead[loop_->results[i]] = branch->results[i];
+    instead.merge(ir::pairs(loop_->results, branch->results));
     for (const RaisedProduct& p : products_) remark("raise", p.write->loc, "is a matrix product where there is enough to do");
   }
 

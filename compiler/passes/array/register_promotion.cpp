@@ -8,6 +8,8 @@
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/def_chain.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/support/build_loop.hpp"
+#include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
@@ -65,33 +67,12 @@ class Promotion {
 
   /// loop    becomes    if (there is an iteration) loop else the state as it was
   void ask_for_an_iteration(std::vector<Value*>& results) {
-    Block* const around = loop_->parent;
-    const auto at = std::ranges::find(around->ops, loop_) - around->ops.begin();
-    const std::vector<Op*> rest(around->ops.begin() + at + 1, around->ops.end());
-    around->ops.resize(static_cast<std::size_t>(at));
-    ir::Builder b(module_, around);
-    b.loc = loop_->loc;
-    Renaming first;
-    std::vector<ir::Type> types;
-    for (std::size_t i = 0; i < loop_->operands.size(); ++i) {
-      first[loop_->blocks[0]->params[i]] = loop_->operands[i];
-      types.push_back(loop_->results[i]->type);
-    }
-    Op* const branch = b.branch(ir::clone(b, *loop_->blocks[0], first).front(), types);
-    around->ops.insert(around->ops.end(), rest.begin(), rest.end());
-    for (std::size_t i = 0; i < types.size(); ++i) {
-      branch->results[i]->name = loop_->results[i]->name;
-      std::ranges::replace(results, loop_->results[i], branch->results[i]);
-      ir::walk(around,
-               [&](Op* op) { std::ranges::replace(op->operands, loop_->results[i], branch->results[i]); });
-      loop_->results[i]->block = branch->blocks[0];
-    }
-    loop_->parent = branch->blocks[0];
-    branch->blocks[0]->ops.push_back(loop_);
-    ir::Builder some(module_, branch->blocks[0]), none(module_, branch->blocks[1]);
-    some.loc = none.loc = loop_->loc;
-    some.yield(loop_->results);
-    none.yield(loop_->operands);
+    ir::Builder b = ir::Builder::before(loop_);
+    Op* const branch = put_behind(first_condition(b, loop_), loop_);
+    const Renaming now = ir::pairs(loop_->results, branch->results);
+    for (Value*& v : results) v = ir::renamed(now, v);
+    b.set_block(branch->blocks[1]);
+    b.yield(loop_->operands);
   }
 
   bool can_be_made_before(const Value* v) const {
@@ -238,29 +219,22 @@ class SumPromotion {
     ir::Builder b(module_, around);
     b.loc = updates.front()->loc;
     Value* sum = nullptr;
-    Value* const has_iterations = in_range ? nullptr : first_condition(b);
+    Value* const has_iterations = in_range ? nullptr : first_condition(b, loop_);
     loop_->operands.push_back(b.number(-0.0, element));
     for (Block* block : loop_->blocks) sum = module_.add_param(block, element);
     around->ops.push_back(loop_);
     Value* const total = module_.add_result(loop_, element);
     const auto added = [&](ir::Builder& to) {
       std::vector<Value*> place{loop_->results[state_]};
-      for (std::size_t d = 1; d <= rank(); ++d) {
-        const Op* number = constant(updates.front()->operands[d]);
-        place.push_back(number ? to.integer(number->integer) : updates.front()->operands[d]);
-      }
+      for (std::size_t d = 1; d <= rank(); ++d) place.push_back(made_here(to, updates.front()->operands[d]));
       place.push_back(total);
       return to.emit(Opcode::add_at_, place);
     };
     Value* after = nullptr;
     if (has_iterations) {
       // The element need not exist where the loop has no iteration.
-      Op* const branch = b.branch(has_iterations, {loop_->results[state_]->type});
-      ir::Builder some(module_, branch->blocks[0]), none(module_, branch->blocks[1]);
-      some.loc = none.loc = b.loc;
-      some.yield({added(some)});
-      none.yield({loop_->results[state_]});
-      after = branch->result();
+      Value* const before = loop_->results[state_];
+      after = build_branch(b, has_iterations, before->type, added, [&](ir::Builder&) { return before; });
     } else {
       after = added(b);
     }
@@ -277,14 +251,6 @@ class SumPromotion {
       sum = result;
     }
     body_->ops.back()->operands.push_back(sum);
-  }
-
-  /// Whether the loop has an iteration, before it.
-  Value* first_condition(ir::Builder& b) const {
-    Renaming first;
-    for (std::size_t i = 0; i < loop_->operands.size(); ++i)
-      first[loop_->blocks[0]->params[i]] = loop_->operands[i];
-    return ir::clone(b, *loop_->blocks[0], first).front();
   }
 
   static void replace_in(Op* op, Value* from, Value* to) {
@@ -314,11 +280,7 @@ std::vector<Value*> promote_one(ir::Module& module, Op* loop) {
 }  // namespace
 
 std::vector<Value*> register_promotion(ir::Module& module, Op* loop) {
-  std::vector<Op*> inside;
-  ir::walk(loop->blocks[1], [&](Op* op) {
-    if (op->is(Opcode::loop_)) inside.push_back(op);
-  });
-  for (Op* inner : inside | std::views::reverse) promote_one(module, inner);
+  for (Op* inner : loops_in(loop->blocks[1]) | std::views::reverse) promote_one(module, inner);
   return promote_one(module, loop);
 }
 

@@ -17,11 +17,9 @@ namespace {
 
 class Updates {
  public:
-  explicit Updates(ir::Function& f) : function_(f) {
-    blocks_.push_back(f.body);
+  explicit Updates(ir::Function& f) : function_(f), blocks_(ir::blocks_below(f.body)) {
     ir::walk(f.body, [&](Op* op) {
       for (Value* v : op->operands) used(v, op);
-      blocks_.insert(blocks_.end(), op->blocks.begin(), op->blocks.end());
     });
   }
 

@@ -139,7 +139,7 @@ bool collect_loops(const Value* v, std::unordered_set<Op*>& loops) {
            std::ranges::all_of(v->def->operands, [&](const Value* x) { return collect_loops(x, loops); });
   Op* const loop = v->block->parent;
   if (!loop || !loop->is(Opcode::loop_) || v->block != loop->blocks[1] || loop->integer != 0 ||
-      loop->blocks[0]->ops.size() > 3)
+      !ends_by_comparison(loop))
     return false;
   const auto count = counted(loop);
   const auto iterations = known_trip_counts(loop);
@@ -186,8 +186,7 @@ void unroll(ir::Function& f, const std::unordered_set<Op*>& loops) {
     if (loops.contains(op)) order.push_back(op);
   });
   for (auto loop = order.rbegin(); loop != order.rend(); ++loop) {  // inner ones first
-    const std::vector<Value*> state = unrolled(*loop, *known_trip_counts(*loop));
-    for (std::size_t i = 0; i < state.size(); ++i) ir::replace_uses(f.body, (*loop)->results[i], state[i]);
+    ir::replace_uses(f.body, ir::pairs((*loop)->results, unrolled(*loop, *known_trip_counts(*loop))));
     erase({*loop});
   }
 }

@@ -344,12 +344,7 @@ bool Unwinder::covers_tensor(const Op& get) {
 
 /// A forward value where the backward part of `r` can see it.
 Value* Unwinder::at(Region& r, Value* v) {
-  if (v->def && v->def->code == Opcode::constant_) {
-    Op* c = into(r.bwd, v->def->loc).op(Opcode::constant_, {}, {v->type});
-    c->number = v->def->number;
-    c->integer = v->def->integer;
-    return c->result();
-  }
+  if (constant(v)) return into(r.bwd, v->def->loc).again(*v->def);
   if (at_hand(r, v)) return v;
   Region* home = home_of(v);
   const auto found = home->saved.find(v);
@@ -408,26 +403,18 @@ Value* Unwinder::made_again(Region& home, Value* v, const std::function<Value*()
 Value* Unwinder::derive(Region& home, Value* v) {
   Block* const block = home.bwd;
   const auto emit = [&](const std::function<Value*()>& make) { return made_again(home, v, make); };
-  const auto here = [&](Value* x) {
-    if (!x->def || !x->def->is(Opcode::constant_)) return at(home, x);
-    Value* result = nullptr;
-    return result;  // emitted beside its use
-  };
-  const auto constant = [&](const Value* x) {
-    Op* c = into(block, x->def->loc).op(Opcode::constant_, {}, {x->type});
-    c->number = x->def->number;
-    c->integer = x->def->integer;
-    return c->result();
-  };
+  // A constant is emitted beside its use.
+  const auto here = [&](Value* x) { return constant(x) ? nullptr : at(home, x); };
+  const auto again = [&](const Value* x) { return into(block, x->def->loc).again(*x->def); };
   if (!v->def) {
     // The state of a loop that counts: first + step * (iterations before this one).
     const std::int64_t step = *step_of(home.construct, v->index);
     Value* const first = home.construct->operands[v->index];
-    Value* const start = first->def && first->def->is(Opcode::constant_) ? nullptr : at(*home.parent, first);
+    Value* const start = constant(first) ? nullptr : at(*home.parent, first);
     return emit([&] {
       ir::Builder b = into(block, home.construct->loc);
       Value* const before = b.emit(Opcode::sub_, {home.iterations, b.integer(1)});
-      Value* const out = stepped(b, start ? start : constant(first), step, before);
+      Value* const out = stepped(b, start ? start : again(first), step, before);
       out->name = v->name;
       return out;
     });
@@ -441,7 +428,7 @@ Value* Unwinder::derive(Region& home, Value* v) {
   }
   return emit([&] {
     for (std::size_t i = 0; i < operands.size(); ++i)
-      if (!operands[i]) operands[i] = constant(op.operands[i]);
+      if (!operands[i]) operands[i] = again(op.operands[i]);
     Op* copy = into(block, op.loc).op(op.code, operands);
     take_attributes(*copy, op);
     return module_.add_result(copy, v->type, v->name);

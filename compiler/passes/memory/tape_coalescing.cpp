@@ -25,7 +25,8 @@ bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_);
 class Records {
  public:
   explicit Records(ir::Module& module) {
-    for (const ir::Function* f : module.functions()) blocks_of(f->body);
+    for (const ir::Function* f : module.functions())
+      for (ir::Block* b : ir::blocks_below(f->body)) blocks_.push_back(b);
     for (ir::Block* b : blocks_) find_sites(b);
   }
 
@@ -46,12 +47,6 @@ class Records {
     std::int64_t tape = 0;  ///< of the record
     std::size_t index = 0, size = 1;
   };
-
-  void blocks_of(ir::Block* root) {
-    blocks_.push_back(root);
-    ir::walk(root,
-             [&](const Op* op) { blocks_.insert(blocks_.end(), op->blocks.begin(), op->blocks.end()); });
-  }
 
   void find_sites(const ir::Block* b) {
     const Op* before = nullptr;

@@ -16,12 +16,10 @@ using ir::Value;
 
 class FmaContraction {
  public:
-  explicit FmaContraction(ir::Function& f) : module_(*f.module) {
+  explicit FmaContraction(ir::Function& f) : module_(*f.module), blocks_(ir::blocks_below(f.body)) {
     ir::walk(f.body, [&](const Op* op) {
       for (const Value* v : op->operands) ++uses_[v];
     });
-    blocks_.push_back(f.body);
-    ir::walk(f.body, [&](Op* op) { blocks_.insert(blocks_.end(), op->blocks.begin(), op->blocks.end()); });
   }
 
   void run() {

@@ -44,7 +44,7 @@ bool uses_tapes(const Op* loop) {
 }
 
 bool updates(const Op& op) {
-  return op.is(Opcode::set_) || op.is(Opcode::add_at_) || op.is(Opcode::loop_) || op.is(Opcode::add_einsum_) ||
+  return is_write(op) || op.is(Opcode::loop_) || op.is(Opcode::add_einsum_) ||
          op.is(Opcode::add_matmul_) || op.is(Opcode::gemm_);
 }
 
@@ -437,7 +437,7 @@ class Pair {
       for (const auto& [op, operand] : in_b_.of(all[k])) {
         if (op->is(Opcode::get_) && operand == 0) continue;
         if (op->is(Opcode::yield_)) continue;
-        if ((op->is(Opcode::set_) || op->is(Opcode::add_at_)) && operand == 0) {
+        if (is_write(*op) && operand == 0) {
           all.push_back(op->result());
         } else if (op->is(Opcode::loop_)) {
           for (Value* v : {op->blocks[0]->params[operand], op->blocks[1]->params[operand], op->results[operand]})
@@ -579,13 +579,8 @@ class Pair {
     rename(to, in_second);
     rename(from, in_first);
     for (std::size_t k = 0; k < own; ++k) second_yield->operands[k] = ir::renamed(in_first, second_yield->operands[k]);
-    std::vector<Op*> moved(from->ops.begin(), from->ops.end() - 1);
-    for (Op* op : moved) {
-      op->parent = to;
-      for (Value* r : op->results) r->block = to;
-    }
-    to->ops.insert(to->ops.begin(), moved.begin(), moved.end());
-    from->ops.clear();
+    from->ops.pop_back();
+    Builder::before(to->ops.front()).take(std::exchange(from->ops, {}));
     // In order: what does not need the first loop, the joined one, what needs it.
     auto& ops = around->ops;
     const auto at = std::ranges::find(ops, a_) - ops.begin(), last = std::ranges::find(ops, b_) - ops.begin();

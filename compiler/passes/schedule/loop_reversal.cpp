@@ -24,8 +24,7 @@ bool keeps_order(const Op* loop) {
 }
 
 bool may_reverse(const Uses& uses, const Op* loop, const Countdown& down, bool reassociate) {
-  const auto is_test = [](const Op* op) { return !op->is(Opcode::constant_); };
-  if (loop->integer != 0 || std::ranges::count_if(loop->blocks[0]->ops, is_test) > 2) return false;
+  if (loop->integer != 0 || !ends_by_comparison(loop)) return false;
   if (!uses.of(loop->results[down.index]).empty() || keeps_order(loop) || !is_doall(loop)) return false;
   for (std::size_t i = 0; i < loop->operands.size(); ++i) {
     if (i == down.index) continue;

@@ -32,9 +32,7 @@ class Iterations {
   /// Empty, or why iterations need the order: what one of them needs of the one before.
   std::string dependence() {
     const auto count = counted(loop_);
-    const auto tests =
-        std::ranges::count_if(loop_->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); });
-    if (!count || tests > 2)
+    if (!count || !ends_by_comparison(loop_))
       return "it does not count by ones to a bound, or something else may end it, such as break";
     for (const Value* p : loop_->blocks[1]->params) {
       const std::size_t i = p->index;

@@ -15,6 +15,8 @@ using ir::Opcode;
 using ir::Renaming;
 using ir::Uses;
 using ir::Value;
+using ir::is_access;
+using ir::is_write;
 
 /// True where `a` knows every dimension that `b` knows, so that a value of type `a` may represent one of `b`
 /// and no run-time check of a size is lost.
@@ -25,6 +27,8 @@ bool same_constant(const Op& a, const Op& b);
 
 /// The constant that defines a value, or null.
 inline Op* constant(const Value* v) { return v->def && v->def->is(Opcode::constant_) ? v->def : nullptr; }
+/// A constant once more, where the one there is may not be visible; another value itself.
+inline Value* made_here(ir::Builder& b, Value* v) { return constant(v) ? b.again(*constant(v)) : v; }
 /// A floating number, or a tensor of them, that is 0 or -0 everywhere: what adds nothing.
 inline bool is_zero(const Value* v) {
   const Op* op = v->def;
