@@ -90,7 +90,7 @@ std::unordered_map<const Block*, std::vector<StaticTape>> static_tapes(const ir:
   std::unordered_map<const Block*, std::vector<StaticTape>> found;
   std::map<std::int64_t, std::vector<const Op*>> uses;
   ir::walk(function.body, [&](const Op* op) {
-    if (op->is(Opcode::push_) || op->is(Opcode::pop_)) uses[op->integer].push_back(op);
+    if (ir::is_on_tape(*op)) uses[op->integer].push_back(op);
   });
   if (uses.empty() || function.cps || ir::callees(function.body).contains(&function)) return found;
   std::int64_t total = 0;

@@ -176,6 +176,12 @@ Value* Builder::size(Value* tensor, std::size_t dimension) {
   return known != dynamic ? integer(known) : emit(Opcode::dim_, {tensor}, static_cast<std::int64_t>(dimension));
 }
 
+std::vector<Value*> Builder::sizes(Value* tensor) {
+  std::vector<Value*> all;
+  for (std::size_t d = 0; d < tensor->type.dims().size(); ++d) all.push_back(size(tensor, d));
+  return all;
+}
+
 Value* Builder::uninitialised(const Type& tensor, std::vector<Value*> sizes) {
   sizes.insert(sizes.begin(), undef(Type(tensor.element())));
   return op(Opcode::fill_, std::move(sizes), {tensor})->result();

@@ -175,6 +175,7 @@ class Builder {
   Value* uninitialised(const Type& tensor, std::vector<Value*> sizes);
   /// Of a dimension of a tensor: a constant where the type tells it.
   Value* size(Value* tensor, std::size_t dimension);
+  std::vector<Value*> sizes(Value* tensor);
   Value* zero(const Type& scalar) { return scalar.is_float_element() ? number(0, scalar) : integer(0, scalar); }
   /// Zero of a scalar or the zero tensor of `like`'s shape.
   Value* zero_like(Value* like);
@@ -200,6 +201,18 @@ class Builder {
 /// An access to an element of a tensor, the first operand, at the indices that follow: `get`, `set` and `add_at`.
 inline bool is_write(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at_); }
 inline bool is_access(const Op& op) { return op.is(Opcode::get_) || is_write(op); }
+/// What computes values and has no effect besides, without blocks. An index or a divisor may still be wrong.
+inline bool is_pure(const Op& op) { return op.blocks.empty() && info(op.code).effect == Effect::none; }
+/// A quotient or remainder of integers, which raises an error where the divisor is 0.
+inline bool divides_integers(const Op& op) {
+  return (op.is(Opcode::div_) || op.is(Opcode::rem_)) && !op.result()->type.is_float_element();
+}
+/// What may not change places with its like, on whatever data.
+inline bool keeps_order(const Op& op) {
+  const Effect effect = info(op.code).effect;
+  return effect == Effect::effect || effect == Effect::cell || op.is(Opcode::call_) || op.is(Opcode::jump_);
+}
+inline bool is_on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 /// True for a loop whose iterations may run in any order.
 bool is_parallel(const Op& op);
 /// How its iterations come together in a piece of its state.

@@ -233,7 +233,7 @@ class Verifier {
 
   /// What an operation carries beside its operands is of its kind; others carry nothing.
   void check_attributes(const Op& op) {
-    const bool tape = op.is(Opcode::push_) || op.is(Opcode::pop_), calls = op.is(Opcode::call_) || op.is(Opcode::closure_);
+    const bool tape = is_on_tape(op), calls = op.is(Opcode::call_) || op.is(Opcode::closure_);
     need(calls || op.callee == nullptr, "a callee of calls only", "one");
     need(may_have_text(op.code) || op.text == nullptr, "no text", "one");
     need(!has_text(op.code) || op.text != nullptr, "a text", "none");

@@ -173,6 +173,12 @@ bool LoopStateSummary::only_extreme() const {
   return extreme && !whole && !sum && reads.empty() && updates.empty();
 }
 
+bool LoopStateSummary::is_straight(const Op* loop) const {
+  return !whole && std::all_of(values.begin() + 1, values.end(), [&](const Value* v) {
+    return v->def && v->def->parent == loop->blocks[1] && is_write(*v->def);
+  });
+}
+
 bool LoopStateSummary::only_read() const { return !extreme && !whole && !sum && updates.empty(); }
 
 std::vector<const Op*> LoopStateSummary::accesses() const {

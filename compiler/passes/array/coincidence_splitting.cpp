@@ -20,8 +20,6 @@ namespace {
 
 constexpr std::size_t most_copied = 100;  ///< operations of a body: splitting makes three copies of them
 
-bool is_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
-
 bool is_splittable(const Op* loop) {
   if (loop->integer != 0 || !ends_by_comparison(loop) || !counter_of(loop)) return false;
   std::size_t size = 0;
@@ -29,8 +27,8 @@ bool is_splittable(const Op* loop) {
   ir::walk(loop->blocks[1], [&](const Op* op) {
     ++size;
     simple &= op->is(Opcode::branch_) || op->is(Opcode::yield_) ||
-              (is_tape(*op) && op->parent == loop->blocks[1]) ||
-              (op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none);
+              (is_on_tape(*op) && op->parent == loop->blocks[1]) ||
+              is_pure(*op);
   });
   return simple && size <= most_copied;
 }
@@ -212,7 +210,7 @@ class Split {
     const std::unordered_set<const Op*> before(b.block()->ops.begin(), b.block()->ops.end());
     std::vector<Value*> next = clone_iteration(b, *loop_, state, point_.comparison, answer);
     for (Op* op : b.block()->ops)
-      if (is_tape(*op) && !before.contains(op))
+      if (is_on_tape(*op) && !before.contains(op))
         if (const auto tape = tapes.find(op->integer); tape != tapes.end()) op->integer = tape->second[which];
     return next;
   }
@@ -230,7 +228,7 @@ class Splitting {
     for (Op* loop : loops_in(f)) splittable_.insert(loop);
     std::erase_if(splittable_, [](const Op* loop) { return !is_splittable(loop); });
     ir::walk(f.body, [&](Op* op) {
-      if (is_tape(*op)) tape_uses_[op->integer].push_back(op);
+      if (is_on_tape(*op)) tape_uses_[op->integer].push_back(op);
     });
   }
 
@@ -272,7 +270,7 @@ class Splitting {
   static std::set<std::int64_t> tapes_in(const Op* loop) {
     std::set<std::int64_t> all;
     for (const Op* op : loop->blocks[1]->ops)
-      if (is_tape(*op)) all.insert(op->integer);
+      if (is_on_tape(*op)) all.insert(op->integer);
     return all;
   }
 
@@ -332,10 +330,7 @@ class Splitting {
 }  // namespace
 
 bool split_at_coincidences(ir::Module& module) {
-  bool any = false;
-  for (ir::Function* f : module.functions())
-    if (is_direct(*f)) any |= Splitting(*f).run();
-  return any;
+  return in_direct_style(module, [](ir::Function& f) { return Splitting(f).run(); });
 }
 
 }  // namespace lantern::passes

@@ -55,9 +55,7 @@ class Conversion {
           continue;
         }
         if (op->is(Opcode::get_) && common_read(op)) continue;
-        const bool divides_integers =
-            (op->is(Opcode::div_) || op->is(Opcode::rem_)) && op->result()->type.is_integer();
-        if (!ir::info(op->code).elementwise || !op->blocks.empty() || divides_integers ||
+        if (!ir::info(op->code).elementwise || !op->blocks.empty() || divides_integers(*op) ||
             !op->result()->type.is_scalar())
           return false;
       }

@@ -67,7 +67,7 @@ class Motion {
   /// Whether the loop's condition can be asked for twice.
   bool takes_condition() const {
     return std::ranges::all_of(loop_->blocks[0]->ops, [](const Op* op) {
-      return op->is(Opcode::yield_) || (op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none);
+      return op->is(Opcode::yield_) || is_pure(*op);
     });
   }
   /// An engine may be missing, which is an error only of a program that asks for it. Else the value is 1, which divides.
@@ -88,15 +88,13 @@ class Motion {
 }  // namespace
 
 void invariant_integers(ir::Module& module) {
-  bool any = false;
-  for (ir::Function* f : module.functions()) {
-    if (!is_direct(*f)) continue;
-    bool here = false;
-    for (Op* loop : loops_in(*f) | std::views::reverse) here |= Motion(loop).run();
-    if (here) cse(*f);
-    any |= here;
-  }
-  if (any) eliminate_dead(module);
+  const auto run = [](ir::Function& f) {
+    bool any = false;
+    for (Op* loop : loops_in(f) | std::views::reverse) any |= Motion(loop).run();
+    if (any) cse(f);
+    return any;
+  };
+  if (in_direct_style(module, run)) eliminate_dead(module);
 }
 
 }  // namespace lantern::passes

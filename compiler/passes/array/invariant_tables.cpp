@@ -141,8 +141,7 @@ class InvariantTable {
 
   /// Reads outside a tensor and divides by zero where the program would not get to it.
   static bool may_fail(const Op& op) {
-    return op.is(Opcode::get_) ||
-           ((op.is(Opcode::div_) || op.is(Opcode::rem_)) && op.result()->type.is_integer());
+    return op.is(Opcode::get_) || divides_integers(op);
   }
 
   static bool may_move(const Op& op) {

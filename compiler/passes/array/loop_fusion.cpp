@@ -22,13 +22,6 @@ constexpr int most_looked_at = 2000;
 /// proportional time for longer ones.
 constexpr std::size_t longest_body = 400;
 
-/// What may not change places with its like.
-bool keeps_order(const Op& op) {
-  const ir::Effect effect = ir::info(op.code).effect;
-  return effect == ir::Effect::effect || effect == ir::Effect::cell || op.is(Opcode::call_) ||
-         op.is(Opcode::jump_);
-}
-
 /// False for a loop of which no index can be out of range, so that it may run behind a check.
 bool may_fail(const Op* loop) {
   bool may = false;
@@ -39,7 +32,7 @@ bool may_fail(const Op* loop) {
           may |= !in_range(*op, d);
       else
         may |= !ir::info(op->code).elementwise && !op->is(Opcode::constant_) && !op->is(Opcode::yield_);
-      may |= (op->is(Opcode::div_) || op->is(Opcode::rem_)) && op->result()->type.is_integer();
+      may |= divides_integers(*op);
     });
   return may;
 }
@@ -193,7 +186,7 @@ class Fusion {
     for (auto it = std::ranges::find(ops, a_) + 1; *it != b_; ++it) {
       bool disturbs = false;
       const auto look = [&](const Op* op) {
-        disturbs |= (op->is(Opcode::check_) ? fails : keeps_order(*op)) || ir::info(op->code).effect == ir::Effect::tape ||
+        disturbs |= (op->is(Opcode::check_) ? fails : keeps_order(*op)) || is_on_tape(*op) ||
                     ++looked > most_looked_at;
         const bool updates = is_write(*op) || op->is(Opcode::loop_);
         for (const Value* v : op->operands) disturbs |= made.contains(v) || (updates && reads(v));
@@ -212,7 +205,7 @@ class Fusion {
     bool ordered = false;
     for (int k = 0; k < 2; ++k)
       ir::walk(body(k ? b_ : a_), [&](const Op* op) {
-        if (op->is(Opcode::push_) || op->is(Opcode::pop_))
+        if (is_on_tape(*op))
           tapes[k].insert(op->integer);
         else
           ordered |= keeps_order(*op);
@@ -315,10 +308,7 @@ bool fuse_in(ir::Module& module, Block* block) {
 }  // namespace
 
 void loop_fusion(ir::Module& module) {
-  bool any = false;
-  for (ir::Function* f : module.functions())
-    if (is_direct(*f)) any |= fuse_in(module, f->body);
-  if (any) simplify(module);
+  if (in_direct_style(module, [&](ir::Function& f) { return fuse_in(module, f.body); })) simplify(module);
 }
 
 }  // namespace lantern::passes

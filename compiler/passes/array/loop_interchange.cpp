@@ -24,12 +24,9 @@ constexpr std::size_t largest_body = 400;  ///< operations
 
 /// True for what computes numbers, and neither fails nor is seen by anybody.
 bool computes(const Op& op) {
-  const auto integer_quotient = [&] {
-    return (op.is(Opcode::div_) || op.is(Opcode::rem_)) && op.result()->type.is_integer();
-  };
   const auto number = [](const Value* v) { return v->type.is_scalar() && !v->type.is_vector(); };
-  return op.blocks.empty() && ir::info(op.code).effect == ir::Effect::none && op.results.size() == 1 &&
-         number(op.result()) && std::ranges::all_of(op.operands, number) && !integer_quotient();
+  return is_pure(op) && op.results.size() == 1 && number(op.result()) && std::ranges::all_of(op.operands, number) &&
+         !divides_integers(op);
 }
 
 /// A loop that does nothing but run another one, and compute numbers for it.

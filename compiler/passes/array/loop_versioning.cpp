@@ -21,7 +21,7 @@ bool is_versionable(const Op* loop) {
   bool simple = true;
   ir::walk(loop->blocks[1], [&](const Op* op) {
     ++size;
-    simple &= op->is(Opcode::yield_) || (op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none);
+    simple &= op->is(Opcode::yield_) || is_pure(*op);
   });
   return simple && size <= most_versioned;
 }

@@ -487,7 +487,7 @@ class Lowering {
         continue;
       }
       const std::vector<Op*> needed = needs(op);
-      const bool may_wait = op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none &&
+      const bool may_wait = is_pure(*op) &&
                             !op->is(Opcode::yield_) && !ir::updates_first(*op) && op->results.size() == 1;
       if (!needed.empty() && may_wait) {
         wait(op);

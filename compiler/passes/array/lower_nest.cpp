@@ -272,9 +272,7 @@ class Writer {
     for (std::size_t d = 0; d < at.size(); ++d) {
       if (!at[d].may_lie_outside()) continue;
       Value* const i = index(at[d]);
-      const std::int64_t known = tensor->type.dims()[d];
-      Value* const size = known != ir::dynamic ? b.integer(known)
-                                               : b.emit(Opcode::dim_, {tensor}, static_cast<std::int64_t>(d));
+      Value* const size = b.size(tensor, d);
       for (Value* const holds : {b.emit(Opcode::le_, {b.integer(0), i}), b.emit(Opcode::lt_, {i, size})})
         also = also ? b.emit(Opcode::land_, {also, holds}) : holds;
     }

@@ -158,9 +158,7 @@ class Merging {
     Value* first = m.base;  // of those that are added to in turn
     for (const NestMember& before : nest_.members | std::views::reverse)
       if (before.op->result() == first) first = before.base;
-    std::vector<Value*> sizes;
-    for (std::size_t d = 0; d < first->type.dims().size(); ++d) sizes.push_back(b_.size(first, d));
-    return shape(element, sizes);
+    return shape(element, b_.sizes(first));
   }
 
   ir::Builder& b_;

@@ -15,8 +15,7 @@ constexpr std::size_t most_moved = 32;  ///< operations for one read
 
 /// True for what computes and cannot be seen to come earlier.
 bool may_move(const Op& op) {
-  return ir::info(op.code).effect == ir::Effect::none && op.blocks.empty() && op.results.size() == 1 &&
-         op.result()->type.is_scalar();
+  return is_pure(op) && op.results.size() == 1 && op.result()->type.is_scalar();
 }
 
 class Order {

@@ -25,7 +25,7 @@ class Promotion {
   /// date.
   bool run(const Uses& uses, std::vector<Value*>& results) {
     const auto use = state_use(uses, loop_, state_);
-    if (!use || use->whole || use->updates.empty() || !one_element(*use)) return false;
+    if (!use || use->updates.empty() || !use->is_straight(loop_) || !one_element(*use)) return false;
     if (!in_range_at(*use->updates.front(), *loop_)) ask_for_an_iteration(results);
     Value* const before = loop_->results[state_];
     Value* const after = replace(uses, *use);
@@ -36,10 +36,6 @@ class Promotion {
  private:
   /// True where one element is changed, whose index is to be had before the loop; others are only read.
   bool one_element(const LoopStateSummary& use) {
-    // From update to update, in the body: no branch or loop hands the tensor on.
-    for (const Value* v : use.values)
-      if (v != body_->params[state_] && (!v->def || v->def->parent != body_ || !is_write(*v->def)))
-        return false;
     const Op& first = *use.updates.front();
     const auto rank = static_cast<std::size_t>(first.operands[0]->type.rank());
     std::vector<IndexForm> place;
@@ -77,7 +73,7 @@ class Promotion {
 
   bool can_be_made_before(const Value* v) const {
     return !made_in(v, body_) ||
-           (v->def && ir::info(v->def->code).effect == ir::Effect::none && v->def->blocks.empty() &&
+           (v->def && is_pure(*v->def) &&
             std::ranges::all_of(v->def->operands, [&](const Value* o) { return can_be_made_before(o); }));
   }
 

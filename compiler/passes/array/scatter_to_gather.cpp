@@ -166,10 +166,7 @@ class Gathering {
     std::erase(op->parent->ops, op);
     return op;
   }
-  Op* only_use(const Value* v) const {
-    const auto& all = changes_.uses.of(v);
-    return all.size() == 1 ? all.front().op : nullptr;
-  }
+  Op* only_use(const Value* v) const { return changes_.uses.only_user(v); }
 
   /// What the tensor holds before, where that is known.
   void find_start() {
@@ -285,13 +282,13 @@ class Gathering {
 }  // namespace
 
 void scatter_to_gather(ir::Module& module) {
-  bool any = false;
-  for (ir::Function* f : module.functions())
-    if (is_direct(*f)) {
-      const Uses all(*f);
-      for (Op* loop : loops_in(*f)) any |= distribute_scatters(module, loop, all);
-    }
-  if (!any) return;
+  const auto distribute = [&](ir::Function& f) {
+    const Uses all(f);
+    bool any = false;
+    for (Op* loop : loops_in(f)) any |= distribute_scatters(module, loop, all);
+    return any;
+  };
+  if (!in_direct_style(module, distribute)) return;
   simplify(module);
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;

@@ -343,13 +343,11 @@ void forward_stored(Op* loop) {
 }
 
 void store_forwarding(ir::Module& module) {
-  bool changed = false;
-  for (ir::Function* f : module.functions())
-    if (is_direct(*f)) {
-      changed |= sink_branch_writes(f->body);
-      changed |= Updates(*f).run();
-    }
-  if (changed) eliminate_dead(module);
+  const auto run = [](ir::Function& f) {
+    const bool any = sink_branch_writes(f.body);
+    return Updates(f).run() || any;
+  };
+  if (in_direct_style(module, run)) eliminate_dead(module);
 }
 
 }  // namespace lantern::passes

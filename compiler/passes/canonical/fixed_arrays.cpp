@@ -160,7 +160,7 @@ std::optional<std::size_t> unrolled_size(const Block* block, const std::unordere
       own += *inner;
     }
     if (loops.contains(op)) own *= static_cast<std::size_t>(known_trip_counts(op).value_or(1));
-    if (op->is(Opcode::push_) || op->is(Opcode::pop_) || own > most_unrolled) return {};
+    if (is_on_tape(*op) || own > most_unrolled) return {};
     size += own;
   }
   return size;

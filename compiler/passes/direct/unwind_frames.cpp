@@ -12,8 +12,8 @@
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/clone.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/library_function.hpp"
 #include "lantern/ir/shape.hpp"
-#include "lantern/ir/text.hpp"
 
 namespace lantern::passes {
 
@@ -71,12 +71,8 @@ int price(const Op& op) {
     default:
       break;
   }
-  if (!row.elementwise) return never;
-  // Functions of the mathematical library cost more than memory.
-  for (std::size_t i = 0; i < row.expression.size(); ++i)
-    if (row.expression[i] == '(' && i > 0 && ir::is_letter(row.expression[i - 1]) && !op.is(Opcode::min_) &&
-        !op.is(Opcode::max_) && !op.is(Opcode::fma_) && !op.is(Opcode::abs_))
-      return never;
+  // Functions of the mathematical library cost more than memory; what is composed may contain one.
+  if (!row.elementwise || row.composed || ir::is_library_function(op.code)) return never;
   return integer ? 1 : float_operation;
 }
 

@@ -20,7 +20,6 @@ struct Tape {
   bool simple = true;              ///< one scalar or vector at a time
 };
 
-bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 
 class Records {
  public:
@@ -51,7 +50,7 @@ class Records {
   void find_sites(const ir::Block* b) {
     const Op* before = nullptr;
     for (const Op* op : b->ops) {
-      if (on_tape(*op)) {
+      if (ir::is_on_tape(*op)) {
         if (!before || before->code != op->code) ++site_;
         note(*op);
       }
@@ -72,7 +71,7 @@ class Records {
     std::vector<Op*> kept;
     for (std::size_t i = 0; i < b->ops.size();) {
       std::size_t end = i + 1;
-      if (on_tape(*b->ops[i]))
+      if (ir::is_on_tape(*b->ops[i]))
         while (end < b->ops.size() && b->ops[end]->code == b->ops[i]->code) ++end;
       merge_run(
           std::vector<Op*>(b->ops.begin() + static_cast<long>(i), b->ops.begin() + static_cast<long>(end)),
@@ -85,7 +84,7 @@ class Records {
   void merge_run(const std::vector<Op*>& run, std::vector<Op*>& kept) {
     std::map<std::int64_t, std::vector<Op*>> members;
     const auto place = [&](const Op* op) {
-      const auto it = on_tape(*op) ? place_.find(op->integer) : place_.end();
+      const auto it = ir::is_on_tape(*op) ? place_.find(op->integer) : place_.end();
       return it == place_.end() ? Place{} : it->second;
     };
     for (Op* op : run)

@@ -18,7 +18,7 @@ using ir::Builder;
 /// A scalar without effects, which may be computed again; a division of integers may fail.
 bool is_pure_scalar(const Op& op) {
   if (op.results.size() != 1 || !op.result()->type.is_scalar() || op.result()->type.is_vector()) return false;
-  if ((op.is(Opcode::div_) || op.is(Opcode::rem_)) && op.result()->type.is_integer()) return false;
+  if (ir::divides_integers(op)) return false;
   return ir::info(op.code).elementwise || op.is(Opcode::cast_);
 }
 

@@ -31,15 +31,9 @@ constexpr std::size_t most_saved = 200;
 /// What a thread alone does of a row while the others of its block wait.
 constexpr std::int64_t heaviest_alone = 200;
 
-bool keeps_order(const Op& op) {
-  const ir::Effect effect = ir::info(op.code).effect;
-  return effect == ir::Effect::effect || effect == ir::Effect::cell || effect == ir::Effect::tape ||
-         op.is(Opcode::call_) || op.is(Opcode::jump_);
-}
-
 bool uses_tapes(const Op* loop) {
   bool found = false;
-  ir::walk(loop->blocks[1], [&](const Op* op) { found |= ir::info(op->code).effect == ir::Effect::tape; });
+  ir::walk(loop->blocks[1], [&](const Op* op) { found |= is_on_tape(*op); });
   return found;
 }
 
@@ -142,7 +136,7 @@ bool may_fail(const Op* loop, const Equal& equal) {
     const bool harmless = ir::info(op->code).elementwise || op->is(Opcode::constant_) || op->is(Opcode::yield_) ||
                           op->is(Opcode::loop_) || op->is(Opcode::branch_) || op->is(Opcode::dim_) ||
                           op->is(Opcode::cast_) || op->is(Opcode::undef_);
-    may |= !harmless || ((op->is(Opcode::div_) || op->is(Opcode::rem_)) && op->result()->type.is_integer());
+    may |= !harmless || divides_integers(*op);
   });
   return may;
 }
@@ -469,7 +463,7 @@ class Pair {
     // What the host saves is saved in its own order, unless an iteration saves something, too.
     const bool saves = uses_tapes(a_) || uses_tapes(b_);
     const auto in_order = [&](const Op& op) {
-      return keeps_order(op) && (saves || ir::info(op.code).effect != ir::Effect::tape);
+      return keeps_order(op) || (saves && is_on_tape(op));
     };
     for (const Op* op : earlier_) {
       bool disturbs = false;
@@ -667,10 +661,7 @@ bool fuse_in(ir::Module& module, ir::Function& f) {
 }  // namespace
 
 void kernel_fusion(ir::Module& module) {
-  bool any = false;
-  for (ir::Function* f : module.functions())
-    if (is_direct(*f)) any |= fuse_in(module, *f);
-  if (!any) return;
+  if (!in_direct_style(module, [&](ir::Function& f) { return fuse_in(module, f); })) return;
   simplify(module);  // views that nothing asks for any more
   dead_fills(module);  // of what several loops filled together
   array_contraction(module);

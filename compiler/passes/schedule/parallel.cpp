@@ -80,7 +80,7 @@ class IterationEffects {
       else if (op->is(Opcode::external_) && !ir::may_run_in_threads(*op))
         found = "the external function '" + ir::parse_prototype(op->text).name + "'" + at_line(*op) +
                 " may not be called from two threads at once: say {.threads = true} where it may";
-      if (op->is(Opcode::push_) || op->is(Opcode::pop_)) {
+      if (is_on_tape(*op)) {
         ++tapes[op->integer];
         if (called)
           found = "a function that it calls keeps values for later; without FUN they may lie by iterations";

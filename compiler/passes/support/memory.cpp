@@ -39,18 +39,17 @@ Value* as_number(Builder& b, Value* v) {
 /// Gives a copy of a loop tapes of its own, in place of those that only the loop works on.
 void separate_tapes(ir::Module& module, const Op* loop, Op* copy) {
   std::unordered_map<std::int64_t, std::int64_t> own;
-  const auto on_tape = [](const Op* op) { return op->is(Opcode::push_) || op->is(Opcode::pop_); };
   const auto inside = [&](const Op* of, const auto& each) {
     for (Block* b : of->blocks)
       ir::walk(b, [&](Op* op) {
-        if (on_tape(op)) each(op);
+        if (is_on_tape(*op)) each(op);
       });
   };
   inside(copy, [&](const Op* op) { own[op->integer]; });
   if (own.empty()) return;
   for (const ir::Function* f : module.functions())
     ir::walk(f->body, [&](const Op* op) {
-      if (on_tape(op)) own.erase(op->integer);
+      if (is_on_tape(*op)) own.erase(op->integer);
       return op != loop && op != copy;
     });
   for (auto& [tape, number] : own) number = module.new_tape();
@@ -72,9 +71,7 @@ Value* elements_of_sizes(Builder& b, const std::vector<Value*>& sizes) {
 }
 
 Value* elements_of(Builder& b, Value* tensor) {
-  std::vector<Value*> sizes;
-  for (std::size_t d = 0; d < tensor->type.dims().size(); ++d) sizes.push_back(b.size(tensor, d));
-  return elements_of_sizes(b, sizes);
+  return elements_of_sizes(b, b.sizes(tensor));
 }
 
 Value* may_take(Builder& b, Value* numbers, const Op* loop) {

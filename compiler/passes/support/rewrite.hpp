@@ -15,8 +15,12 @@ using ir::Opcode;
 using ir::Renaming;
 using ir::Uses;
 using ir::Value;
+using ir::divides_integers;
 using ir::is_access;
+using ir::is_on_tape;
+using ir::is_pure;
 using ir::is_write;
+using ir::keeps_order;
 
 /// True where `a` knows every dimension that `b` knows, so that a value of type `a` may represent one of `b`
 /// and no run-time check of a size is lost.
@@ -42,6 +46,14 @@ void erase(const std::vector<Op*>& ops);
 
 /// True where a function makes, takes and calls no continuations.
 bool is_direct(const ir::Function& f);
+/// Runs on each function of a module that is in direct style; true where one of these calls gives true.
+template <class Run>
+bool in_direct_style(ir::Module& module, Run&& run) {
+  bool any = false;
+  for (ir::Function* f : module.functions())
+    if (is_direct(*f)) any |= run(*f);
+  return any;
+}
 
 /// Walks a function in order and rebuilds its blocks, without recursion and in linear time.
 ///
