@@ -221,6 +221,12 @@ inline Combine combine(const Op& loop, std::size_t state) { return loop.blocks[1
 /// What a ref_acc accumulates by.
 inline Opcode accumulated_by(const Op& op) { return static_cast<Opcode>(op.integer); }
 
+/// The operation of a block that is another one, or holds it; null where that is elsewhere.
+inline const Op* holder_in(const Block* block, const Op* op) {
+  while (op && op->parent != block) op = op->parent->parent;
+  return op;
+}
+
 /// True where the value is visible from `block`: defined there or in an enclosing block of the same function.
 bool visible_from(const Value* value, const Block* block);
 

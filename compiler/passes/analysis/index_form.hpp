@@ -86,6 +86,12 @@ const Value* shape_source(const Value* tensor);
 /// it has its shape from.
 IndexForm size_form(const Value* tensor, std::size_t dimension);
 
+/// How many elements a tensor has.
+IndexForm element_count(const Value* tensor);
+
+/// True where the indices of two accesses have the same forms.
+bool same_place(const Op& a, const Op& b);
+
 /// What a loop counts by: in its body the value takes each number from `first` to `last`, once.
 struct Counter {
   const Value* index = nullptr;  ///< the body's parameter

@@ -169,6 +169,18 @@ std::vector<const Op*> loops_around(const Block* block, const Op* outermost) {
   return loops;
 }
 
+Op* only_loop(const Block* body) {
+  Op* found = nullptr;
+  for (Op* op : body->ops) {
+    const bool integer =
+        ir::info(op->code).elementwise && op->result()->type.is_integer() && op->result()->type.is_scalar() && !divides_integers(*op);
+    if (op->is(Opcode::constant_) || op->is(Opcode::dim_) || op->is(Opcode::yield_) || integer) continue;
+    if (!op->is(Opcode::loop_) || found) return nullptr;
+    found = op;
+  }
+  return found;
+}
+
 Value* first_condition(ir::Builder& b, const Op* loop) {
   Renaming first = ir::pairs(loop->blocks[0]->params, loop->operands);
   return ir::clone(b, *loop->blocks[0], first).front();

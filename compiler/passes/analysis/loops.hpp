@@ -53,6 +53,9 @@ inline std::vector<Op*> loops_in(const ir::Function& f) { return loops_in(f.body
 /// The loops around a block, from `outermost` inwards, or all of them.
 std::vector<const Op*> loops_around(const Block* block, const Op* outermost = nullptr);
 
+/// The loop that makes up a body, beside constants, sizes and sums of integers; null where there is more.
+Op* only_loop(const Block* body);
+
 /// Whether a loop has a first iteration: its condition, written before the loop.
 Value* first_condition(ir::Builder& b, const Op* loop);
 

@@ -52,11 +52,7 @@ class Branch {
     Value* const old = branch_->results[result];
     now->name = old->name;
     ir::replace_uses(branch_->parent, old, now);
-    const auto at = static_cast<std::ptrdiff_t>(result);
-    branch_->results.erase(branch_->results.begin() + at);
-    for (std::size_t i = result; i < branch_->results.size(); ++i)
-      branch_->results[i]->index = static_cast<std::uint32_t>(i);
-    for (Block* side : branch_->blocks) side->yields().erase(side->yields().begin() + at);
+    remove_result(branch_, result);
     for (const Writes& side : writes) erase(side);
     return true;
   }

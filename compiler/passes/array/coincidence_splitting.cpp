@@ -117,9 +117,7 @@ class Coincidence {
     return true;
   }
   bool are_same_or_disjoint(const Op& a, const Op& b) const {
-    bool same = true;
-    for (std::size_t d = 1; d <= rank(a); ++d) same &= index_form(a.operands[d]) == index_form(b.operands[d]);
-    return same ? a.is(Opcode::add_at_) && b.is(Opcode::add_at_) : no_alias(a, b);
+    return same_place(a, b) ? a.is(Opcode::add_at_) && b.is(Opcode::add_at_) : no_alias(a, b);
   }
 
   /// In which iteration the index that moves is the fixed one, where that certainly is one of the loop's.

@@ -137,11 +137,7 @@ class Conversion {
       }
     }
     ir::replace_uses(branch_->parent, branch_->results[result], now);
-    const auto at = static_cast<std::ptrdiff_t>(result);
-    branch_->results.erase(branch_->results.begin() + at);
-    for (std::size_t i = result; i < branch_->results.size(); ++i)
-      branch_->results[i]->index = static_cast<std::uint32_t>(i);
-    for (Block* side : branch_->blocks) side->yields().erase(side->yields().begin() + at);
+    remove_result(branch_, result);
     for (const std::vector<Op*>& side : sums) erase(side);
   }
 

@@ -10,6 +10,7 @@
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
+#include "lantern/compiler/passes/array/iteration_cloner.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 
 namespace lantern::passes {
@@ -37,25 +38,8 @@ bool may_fail(const Op* loop) {
   return may;
 }
 
-/// How a loop goes through its iterations.
-struct IterationPair {
-  std::size_t index = 0;
-  const Value* from = nullptr;   ///< the index at the start
-  const Value* bound = nullptr;  ///< null where it counts down to zero
-  Value* iteration = nullptr;         ///< in the body: what numbers the iterations
-};
-
-std::optional<IterationPair> iterations(const Op* loop) {
-  if (loop->integer != 0 || !ends_by_comparison(loop)) return {};  // a bound on memory
-  if (const auto up = counted(loop))
-    return IterationPair{up->index, loop->operands[up->index], up->bound, loop->blocks[1]->params[up->index]};
-  if (const auto down = counts_down(loop))
-    return IterationPair{down->index, loop->operands[down->index], nullptr, down->iteration};
-  return {};
-}
-
-bool same_iterations(const IterationPair& a, const IterationPair& b) {
-  return same_number(a.from, b.from) && !a.bound == !b.bound && (!a.bound || same_number(a.bound, b.bound));
+bool same_iterations(const IterationRange& a, const IterationRange& b) {
+  return a.first == b.first && a.last == b.last && a.ahead == b.ahead;
 }
 
 /// Everything done to a piece of a loop's state happens at elements whose index number `at` is the iteration's; or
@@ -126,8 +110,8 @@ class Fusion {
         askers_(askers),
         a_(first),
         b_(second),
-        in_a_(*iterations(first)),
-        in_b_(*iterations(second)) {}
+        in_a_(*iteration_range(first)),
+        in_b_(*iteration_range(second)) {}
 
   bool run() {
     if (!may_join()) return false;
@@ -154,9 +138,9 @@ class Fusion {
       const std::size_t j = static_cast<std::size_t>(state - b_->operands.begin());
       bool own = false;
       for (std::size_t at = 0; at < static_cast<std::size_t>(r->type.rank()) && !own; ++at)
-        own = own_elements(in_a, a_, i, in_a_.iteration, at, handed_on) &&
+        own = own_elements(in_a, a_, i, in_a_.number, at, handed_on) &&
               (handed_on ? in_b.of(r).empty() && in_b.of(b_->blocks[0]->params[j]).empty() &&
-                               own_elements(in_b, b_, j, in_b_.iteration, at, true)
+                               own_elements(in_b, b_, j, in_b_.number, at, true)
                          : only_reads(in_b, r, at));
       if (!own) return false;
     }
@@ -169,7 +153,7 @@ class Fusion {
   bool only_reads(const Uses& uses, const Value* r, std::size_t at) const {
     return std::ranges::all_of(uses.of(r), [&](const ir::Use& use) {
       return use.op->is(Opcode::dim_) || use.op->is(Opcode::zeros_like_) ||
-             (use.op->is(Opcode::get_) && use.operand == 0 && use.op->operands[1 + at] == in_b_.iteration);
+             (use.op->is(Opcode::get_) && use.operand == 0 && use.op->operands[1 + at] == in_b_.number);
     });
   }
 
@@ -219,7 +203,7 @@ class Fusion {
     Renaming in_first, in_second, outside;
     in_first[from->params[in_a_.index]] = to->params[in_b_.index];
     outside[a_->result(in_a_.index)] = b_->result(in_b_.index);
-    if (in_a_.iteration->def) in_second[in_b_.iteration] = in_a_.iteration;
+    if (in_a_.number->def) in_second[in_b_.number] = in_a_.number;
     const auto second_yield = to->ops.back();
     for (std::size_t i = 0; i < a_->results.size(); ++i) {
       if (i == in_a_.index) continue;
@@ -264,7 +248,7 @@ class Fusion {
   Independence& independent_;
   UseMap& askers_;
   Op *a_, *b_;
-  IterationPair in_a_, in_b_;
+  IterationRange in_a_, in_b_;
 };
 
 /// The loops of the same block whose results a loop asks for, the nearest first.
@@ -290,10 +274,11 @@ bool fuse_in(ir::Module& module, Block* block) {
     UseMap askers(block);
     const std::vector<Op*> ops = block->ops;
     for (Op* second : ops) {
-      if (!second->is(Opcode::loop_) || !iterations(second)) continue;
+      if (!second->is(Opcode::loop_) || !iteration_range(second)) continue;
       const auto join_one = [&] {
         return std::ranges::any_of(asked_for(second), [&](Op* first) {
-          return iterations(first) && same_iterations(*iterations(first), *iterations(second)) &&
+          const auto a = iteration_range(first), b = iteration_range(second);
+          return a && same_iterations(*a, *b) &&
                  Fusion(module, independent, askers, first, second).run();
         });
       };

@@ -14,10 +14,7 @@ namespace {
 
 /// True where a write reaches a good part of a tensor's elements.
 bool writes_most(const Value* tensor, const Op& write, const Op* loop) {
-  IndexForm size = 1;
-  for (std::size_t d = 0; d < static_cast<std::size_t>(tensor->type.rank()); ++d)
-    size = size * size_form(tensor, d);
-  return footprint_covers(write, loop, size);
+  return footprint_covers(write, loop, element_count(tensor));
 }
 
 void split(Op* loop, std::size_t state) {

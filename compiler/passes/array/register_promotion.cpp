@@ -38,23 +38,11 @@ class Promotion {
   bool one_element(const LoopStateSummary& use) {
     const Op& first = *use.updates.front();
     const auto rank = static_cast<std::size_t>(first.operands[0]->type.rank());
-    std::vector<IndexForm> place;
-    for (std::size_t d = 1; d <= rank; ++d) {
-      place.push_back(index_form(first.operands[d]));
-      if (std::ranges::any_of(place.back().unknowns(),
-                              [&](const Unknown& v) { return made_in(v.value, body_); }) ||
-          !can_be_made_before(first.operands[d]))
-        return false;
-    }
-    const auto is_there = [&](const Op& op) {
-      for (std::size_t d = 1; d <= rank; ++d)
-        if (!(index_form(op.operands[d]) == place[d - 1])) return false;
-      return true;
-    };
-    for (const Op* op : use.updates)
-      if (!is_there(*op)) return false;
+    for (std::size_t d = 1; d <= rank; ++d)
+      if (!made_outside(index_form(first.operands[d]), body_) || !can_be_made_before(first.operands[d])) return false;
+    if (!std::ranges::all_of(use.updates, [&](const Op* op) { return same_place(*op, first); })) return false;
     for (const Op* op : use.reads)
-      if (!is_there(*op)) {
+      if (!same_place(*op, first)) {
         if (!no_alias(*op, first)) return false;
         others_.insert(op);
       }
@@ -199,10 +187,7 @@ class SumPromotion {
     });
   }
   bool is_there(const Op& op, const Op& first) const {
-    if (op.parent != body_ || !op.is(Opcode::add_at_)) return false;
-    for (std::size_t d = 1; d <= rank(); ++d)
-      if (!(index_form(op.operands[d]) == index_form(first.operands[d]))) return false;
-    return true;
+    return op.parent == body_ && op.is(Opcode::add_at_) && same_place(op, first);
   }
 
   void replace(const std::vector<Op*>& updates) {

@@ -319,17 +319,11 @@ void forward_stored(Op* loop) {
   int questions = 1000;
   Renaming stored;
   std::vector<Op*> forwarded;
-  const auto same = [](const Op& get, const Op& set) {
-    for (std::size_t i = 1; i < get.operands.size(); ++i)
-      if (get.operands[i] != set.operands[i] && !(index_form(get.operands[i]) == index_form(set.operands[i])))
-        return false;
-    return true;
-  };
   ir::walk(loop->blocks[1], [&](Op* op) {
     if (!op->is(Opcode::get_)) return;
     const Op* set = op->operands[0]->def;
     for (int step = 0; step < farthest && set && set->is(Opcode::set_); ++step) {
-      if (same(*op, *set)) {
+      if (same_place(*op, *set)) {
         stored[op->result()] = set->operands.back();
         forwarded.push_back(op);
         return;

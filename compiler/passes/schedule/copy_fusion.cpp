@@ -133,8 +133,7 @@ class CopyNest {
     const std::unordered_set<const Op*> later(place + 1, ops.end());
     return std::ranges::any_of(uses_.of(old), [&](const ir::Use& use) {
       if (use.op == outermost_ || use.op->is(Opcode::dim_)) return false;
-      const Op* at = use.op;
-      while (at->parent != outermost_->parent) at = at->parent->parent;
+      const Op* const at = ir::holder_in(outermost_->parent, use.op);
       return at == outermost_ || later.contains(at);
     });
   }

@@ -158,16 +158,6 @@ std::vector<std::size_t> wide(const ir::Type& t) {
 /// How parallel loops become kernels by themselves.
 enum class Shape { numbers, nest, rows };
 
-const Op* only_loop(const Block* body) {
-  const Op* found = nullptr;
-  for (const Op* op : body->ops) {
-    if (op->is(Opcode::constant_) || op->is(Opcode::dim_) || op->is(Opcode::yield_) || op->is(Opcode::add_)) continue;
-    if (!op->is(Opcode::loop_) || found) return nullptr;
-    found = op;
-  }
-  return found;
-}
-
 Shape shape_of(const Op* loop) {
   bool inner = false;
   ir::walk(loop->blocks[1], [&](const Op* op) { inner |= op->is(Opcode::loop_) && ir::is_parallel(*op); });

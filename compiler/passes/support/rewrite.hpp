@@ -43,6 +43,8 @@ inline bool is_zero(const Value* v) {
 
 /// Takes operations out of the blocks that they are in.
 void erase(const std::vector<Op*>& ops);
+/// Takes a result that nothing uses out of a branch.
+void remove_result(Op* branch, std::size_t result);
 
 /// True where a function makes, takes and calls no continuations.
 bool is_direct(const ir::Function& f);
