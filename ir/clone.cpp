@@ -31,6 +31,15 @@ Op* clone_over(Builder& b, const Op& op, std::vector<Value*> operands, Renaming&
   return made;
 }
 
+Value* clone_value(Builder& b, Value* v, FunctionRef<bool(const Value*)> inside, Renaming& names) {
+  if (const auto known = names.find(v); known != names.end()) return known->second;
+  if (!inside(v)) return v;
+  std::vector<Value*> operands;
+  for (Value* x : v->def->operands) operands.push_back(clone_value(b, x, inside, names));
+  clone_over(b, *v->def, std::move(operands), names);
+  return names.at(v);
+}
+
 Op* clone(Builder& b, const Op& op, Renaming& names, const std::unordered_set<const Op*>& left_out) {
   // What a block uses is before it, or around it: so the blocks may wait, and nests may be deep.
   std::vector<std::pair<const Block*, Block*>> waiting;

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lantern/ir/function_ref.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::ir {
@@ -32,6 +33,10 @@ Op* clone(Builder& b, const Op& op, Renaming& names, const std::unordered_set<co
 
 /// Adds an operation like another over other operands and without its blocks, and notes its results.
 Op* clone_over(Builder& b, const Op& op, std::vector<Value*> operands, Renaming& names);
+
+/// Adds copies of the operations that compute a value, as far as they are `inside`; what represents it. Those that `names` has
+/// are not copied again.
+Value* clone_value(Builder& b, Value* v, FunctionRef<bool(const Value*)> inside, Renaming& names);
 
 /// Adds copies of all that is in a block, up to its yield; what that yields.
 std::vector<Value*> clone(Builder& b, const Block& from, Renaming& names,

@@ -96,14 +96,8 @@ class Branch {
 
   /// An index of a side, made before the branch.
   Value* outside(ir::Builder& before, Value* v) {
-    if (!is_inside(v)) return v;
-    std::vector<Value*> operands;
-    for (Value* x : v->def->operands) operands.push_back(outside(before, x));
-    before.loc = v->def->loc;
-    Op* const copy = before.op(v->def->code, operands, {v->type});
-    copy->integer = v->def->integer;
-    copy->result()->name = v->name;
-    return copy->result();
+    Renaming names;
+    return ir::clone_value(before, v, [&](const Value* x) { return is_inside(x); }, names);
   }
 
   Op* branch_;

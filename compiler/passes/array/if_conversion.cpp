@@ -143,15 +143,7 @@ class Conversion {
 
   /// A value of a side, computed after the branch.
   Value* outside(ir::Builder& b, Value* v, std::size_t side, Renaming& names) const {
-    if (!v->def || v->def->parent != branch_->blocks[side]) return v;
-    if (const auto known = names.find(v); known != names.end()) return known->second;
-    std::vector<Value*> operands;
-    for (Value* x : v->def->operands) operands.push_back(outside(b, x, side, names));
-    Op* const copy = b.op(v->def->code, operands, {v->type});
-    copy->number = v->def->number;
-    copy->integer = v->def->integer;
-    copy->result()->name = v->name;
-    return names[v] = copy->result();
+    return ir::clone_value(b, v, [&](const Value* x) { return x->block == branch_->blocks[side]; }, names);
   }
 
   Op* branch_;

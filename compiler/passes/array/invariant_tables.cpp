@@ -206,15 +206,8 @@ class InvariantTable {
   /// The value as computed before `outermost`, with indices in place of the inner loops'.
   Value* clone(ir::Builder& b, const Value* v, const Op* outermost, const Indices& at) {
     Renaming copies(at.begin(), at.end());
-    const auto copy = [&](const auto& self, const Value* from) -> Value* {
-      if (const auto known = copies.find(from); known != copies.end()) return known->second;
-      if (ir::visible_from(from, outermost->parent)) return const_cast<Value*>(from);
-      const Op* def = from->def;
-      std::vector<Value*> operands;
-      for (const Value* o : def->operands) operands.push_back(self(self, o));
-      return ir::clone_over(b, *def, std::move(operands), copies)->result();
-    };
-    return copy(copy, v);
+    const auto inside = [&](const Value* x) { return !ir::visible_from(x, outermost->parent); };
+    return ir::clone_value(b, const_cast<Value*>(v), inside, copies);
   }
 
   ir::Module& module_;

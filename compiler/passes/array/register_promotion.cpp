@@ -65,20 +65,9 @@ class Promotion {
             std::ranges::all_of(v->def->operands, [&](const Value* o) { return can_be_made_before(o); }));
   }
 
-  Value* made_before(ir::Builder& b, Value* v) {
-    if (!made_in(v, body_)) return v;
-    std::vector<Value*> operands;
-    for (Value* o : v->def->operands) operands.push_back(made_before(b, o));
-    Op* const copy = b.op(v->def->code, std::move(operands), {v->type});
-    copy->number = v->def->number;
-    copy->integer = v->def->integer;
-    return copy->result();
-  }
-
   Value* replace(const Uses& uses, const LoopStateSummary& use) {
     Value* const tensor = loop_->operands[state_];
     const ir::Type element(tensor->type.element());
-    const auto rank = tensor->type.rank();
 
     // s = x[i] before the loop, and x[i] = s after it.
     Block* const around = loop_->parent;
@@ -88,8 +77,10 @@ class Promotion {
     ir::Builder b(module_, around);
     b.loc = use.updates.front()->loc;
     std::vector<Value*> place{tensor};
-    for (int d = 1; d <= rank; ++d)
-      place.push_back(made_before(b, use.updates.front()->operands[static_cast<std::size_t>(d)]));
+    Renaming before_loop;
+    for (std::size_t d = 1; d <= tensor->type.dims().size(); ++d)
+      place.push_back(ir::clone_value(
+          b, use.updates.front()->operands[d], [&](const Value* v) { return made_in(v, body_); }, before_loop));
     loop_->operands[state_] = b.emit(Opcode::get_, place);
     around->ops.push_back(loop_);
     Value* const before = loop_->results[state_];
