@@ -126,14 +126,8 @@ class LoopSplitter {
   }
 
   Value* before_loop(const IndexForm& f) {
-    auto& ops = loop_->parent->ops;
-    const auto at = std::ranges::find(ops, loop_) - ops.begin();
-    const auto end = static_cast<std::ptrdiff_t>(ops.size());
-    ir::Builder b(module_, loop_->parent);
-    b.loc = loop_->loc;
-    Value* const v = materialise(b, f);
-    std::rotate(ops.begin() + at, ops.begin() + end, ops.end());
-    return v;
+    ir::Builder b = ir::Builder::before(loop_);
+    return materialise(b, f);
   }
 
   /// Short, computes and updates alone, and has a branch that is more than a choice between numbers.

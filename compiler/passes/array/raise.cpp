@@ -18,7 +18,6 @@ namespace lantern::passes {
 
 namespace {
 
-using UseCounts = std::unordered_map<const Value*, int>;
 
 constexpr std::int64_t most_raised = 1 << 20;     ///< of one loop
 constexpr std::int64_t largest_step = 1ll << 40;  ///< in memory, from iteration to iteration
@@ -52,7 +51,7 @@ struct RaisedProduct {
 /// Finds the product that a write adds, and whether it may be taken out of its loops.
 class GemmMatcher {
  public:
-  GemmMatcher(Op* write, const UseCounts& uses) : uses_(uses) { p_.write = write; }
+  GemmMatcher(Op* write, const Uses& uses) : uses_(uses) { p_.write = write; }
 
   std::optional<RaisedProduct> run() {
     if (!p_.write->operands[0]->type.is_float_element() || !value(p_.write->operands.back()) || !nest() ||
@@ -69,8 +68,7 @@ class GemmMatcher {
         f.unknowns(), [&](const Unknown& u) { return ir::visible_from(u.value, outermost()->parent); });
   }
   bool used_once(const Value* v) const {
-    const auto it = uses_.find(v);
-    return it != uses_.end() && it->second == 1;
+    return uses_.once(v);
   }
 
   // ---- what is written
@@ -392,7 +390,7 @@ class GemmMatcher {
     take(*y, p_.y_tensor, p_.y_state);
     return true;
   }
-  const UseCounts& uses_;
+  const Uses& uses_;
   RaisedProduct p_;
   std::vector<const Op*> gets_;
   const Op* own_ = nullptr;  ///< the element as it was
@@ -568,10 +566,9 @@ void raise_products(ir::Module& module) {
   bool any = false;
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
-    UseCounts uses;
+    const Uses uses(*f);
     std::vector<Op*> writes;
     ir::walk(f->body, [&](Op* op) {
-      for (const Value* v : op->operands) ++uses[v];
       if (is_write(*op)) writes.push_back(op);
     });
     std::vector<std::pair<Op*, std::vector<RaisedProduct>>> nests;

@@ -70,30 +70,24 @@ class Promotion {
     const ir::Type element(tensor->type.element());
 
     // s = x[i] before the loop, and x[i] = s after it.
-    Block* const around = loop_->parent;
-    const auto at = std::ranges::find(around->ops, loop_) - around->ops.begin();
-    std::vector<Op*> rest(around->ops.begin() + at + 1, around->ops.end());
-    around->ops.resize(static_cast<std::size_t>(at));
-    ir::Builder b(module_, around);
-    b.loc = use.updates.front()->loc;
+    ir::Builder b = ir::Builder::before(loop_), behind = ir::Builder::after(loop_);
+    b.loc = behind.loc = use.updates.front()->loc;
     std::vector<Value*> place{tensor};
     Renaming before_loop;
     for (std::size_t d = 1; d <= tensor->type.dims().size(); ++d)
       place.push_back(ir::clone_value(
           b, use.updates.front()->operands[d], [&](const Value* v) { return made_in(v, body_); }, before_loop));
     loop_->operands[state_] = b.emit(Opcode::get_, place);
-    around->ops.push_back(loop_);
     Value* const before = loop_->results[state_];
     Value* const number = module_.new_value(element);
     number->def = loop_;
-    number->block = around;
+    number->block = loop_->parent;
     number->index = before->index;
     loop_->results[state_] = number;
     place.push_back(number);
-    Value* const after = b.emit(Opcode::set_, place);
+    Value* const after = behind.emit(Opcode::set_, place);
     after->name = before->name;
-    around->ops.insert(around->ops.end(), rest.begin(), rest.end());
-    ir::walk(around, [&](Op* op) { std::ranges::replace(op->operands, before, after); });
+    ir::replace_uses(loop_->parent, before, after);
 
     // In an iteration: what the element is now.
     for (const Block* block : loop_->blocks) block->params[state_]->type = element;
@@ -184,17 +178,14 @@ class SumPromotion {
   void replace(const std::vector<Op*>& updates) {
     const ir::Type element(loop_->operands[state_]->type.element());
     const bool in_range = in_range_at(*updates.front(), *loop_);
-    Block* const around = loop_->parent;
-    const auto at = std::ranges::find(around->ops, loop_) - around->ops.begin();
-    const std::vector<Op*> rest(around->ops.begin() + at + 1, around->ops.end());
-    around->ops.resize(static_cast<std::size_t>(at));
-    ir::Builder b(module_, around);
-    b.loc = updates.front()->loc;
+    const auto& around = loop_->parent->ops;
+    const std::vector<Op*> rest(std::ranges::find(around, loop_) + 1, around.end());
+    ir::Builder b = ir::Builder::before(loop_), behind = ir::Builder::after(loop_);
+    b.loc = behind.loc = updates.front()->loc;
     Value* sum = nullptr;
     Value* const has_iterations = in_range ? nullptr : first_condition(b, loop_);
     loop_->operands.push_back(b.number(-0.0, element));
     for (Block* block : loop_->blocks) sum = module_.add_param(block, element);
-    around->ops.push_back(loop_);
     Value* const total = module_.add_result(loop_, element);
     const auto added = [&](ir::Builder& to) {
       std::vector<Value*> place{loop_->results[state_]};
@@ -206,11 +197,10 @@ class SumPromotion {
     if (has_iterations) {
       // The element need not exist where the loop has no iteration.
       Value* const before = loop_->results[state_];
-      after = build_branch(b, has_iterations, before->type, added, [&](ir::Builder&) { return before; });
+      after = build_branch(behind, has_iterations, before->type, added, [&](ir::Builder&) { return before; });
     } else {
-      after = added(b);
+      after = added(behind);
     }
-    around->ops.insert(around->ops.end(), rest.begin(), rest.end());
     for (Op* op : rest) replace_in(op, loop_->results[state_], after);
 
     for (Op* op : updates) {

@@ -60,9 +60,7 @@ struct Shown {
 };
 
 void emit_check(ir::Module& module, const Op& op, const EqualSizes& sizes, const Shown& shown, const CheckPlace& place) {
-  auto& ops = place.block->ops;
-  const auto end = static_cast<std::ptrdiff_t>(ops.size());
-  ir::Builder b(module, place.block);
+  ir::Builder b = ir::Builder::before(place.before);
   b.loc = op.loc;
   std::vector<ir::Builder> around;
   for (const auto& [first, bound] : place.guards | std::views::reverse) {
@@ -80,8 +78,6 @@ void emit_check(ir::Module& module, const Op& op, const EqualSizes& sizes, const
   check->integer = static_cast<std::int64_t>(shown.a.size());
   if (!around.empty()) b.yield({});
   for (std::size_t i = around.size(); i-- > 1;) around[i].yield({});
-  const auto at = std::ranges::find(ops, place.before) - ops.begin();
-  std::rotate(ops.begin() + at, ops.begin() + end, ops.end());
 }
 
 }  // namespace
