@@ -82,7 +82,7 @@ Escapes::Escapes(const std::vector<const ir::Function*>& functions) {
 Escapes::Own Escapes::own(ir::Block* body) {
   Own found;
   ir::walk(body, [&](const Op* op) {
-    if (op->is(Opcode::push_) || op->is(Opcode::pop_)) {
+    if (ir::is_on_tape(*op)) {
       ++found.tape_uses[op->integer];
       for (const ir::Value* v : op->operands)
         if (owns_memory(v->type) && !ir::owns_elements(*op)) found.tensor_tapes.insert(op->integer);

@@ -88,19 +88,6 @@ bool keeps_states(ir::Block* block) {
   return keeps;
 }
 
-/// The loop that makes up a body, beside constants, sizes and sums of integers; null where there is more.
-const Op* only_loop(const ir::Block* body) {
-  const Op* found = nullptr;
-  for (const Op* op : body->ops) {
-    const bool integer = ir::info(op->code).elementwise && op->result()->type.is_integer() &&
-                         op->result()->type.is_scalar() && !op->is(Opcode::div_) && !op->is(Opcode::rem_);
-    if (op->is(Opcode::constant_) || op->is(Opcode::dim_) || op->is(Opcode::yield_) || integer) continue;
-    if (!op->is(Opcode::loop_) || found) return nullptr;
-    found = op;
-  }
-  return found;
-}
-
 /// The requests of a module, and what became of each.
 struct Requests {
   struct One {
@@ -153,7 +140,7 @@ class Choice {
     }
     kernel.nest = {loop};
     if (!kernel.reduces() && !kernel.sums_into_tensors())
-      while (const Op* inner = only_loop(kernel.nest.back()->blocks[1])) {
+      while (const Op* inner = passes::only_loop(kernel.nest.back()->blocks[1])) {
         Kernel one;
         one.nest = {inner};
         if (!independent(*inner) || one.reduces() || one.sums_into_tensors() || !same_bounds(*inner, *loop) ||
@@ -290,11 +277,6 @@ class Choice {
   Requests& requests_;
 };
 
-/// An operation that reads or writes one element.
-bool is_element_access(const Op& op) {
-  return op.is(Opcode::get_) || op.is(Opcode::set_) || op.is(Opcode::add_at_);
-}
-
 /// An operation on whole tensors that the GPU is to do.
 bool works_on_whole(const Op& op) {
   switch (op.code) {
@@ -398,7 +380,7 @@ void Kernels::find_host_parts(const std::vector<const ir::Function*>& functions)
     ir::walk(block, [&](const Op* op) {
       const bool kernel = kernels_.contains(op);
       found.device |= kernel || works_on_whole(*op);
-      found.elements |= is_element_access(*op);
+      found.elements |= ir::is_access(*op);
       return !kernel;
     });
     return found;

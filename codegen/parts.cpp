@@ -45,7 +45,7 @@ PartKind kind_of(const ir::Function& f) {
         straight &= op->in_place;
         break;
       default:
-        straight &= op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none &&
+        straight &= ir::is_pure(*op) &&
                     std::ranges::all_of(op->operands, scalar) && std::ranges::all_of(op->results, scalar);
     }
     return straight;

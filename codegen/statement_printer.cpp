@@ -196,7 +196,7 @@ bool StatementPrinter::needs_atom(const Op& user, std::size_t operand) const {
     case Opcode::tree_value_:
     case Opcode::finite_: {
       // Indices are checked and then used. The value stored at the end is used once.
-      const bool stores = user.is(Opcode::set_) || user.is(Opcode::add_at_) || user.is(Opcode::ref_acc_);
+      const bool stores = ir::is_write(user) || user.is(Opcode::ref_acc_);
       return !(stores && operand + 1 == user.operands.size());
     }
     default:

@@ -44,12 +44,6 @@ std::optional<std::int64_t> runs(const Op* op, const Block* in) {
   return times;
 }
 
-/// The operation of a block that is another one, or holds it.
-const Op* in_block(const Op* op, const Block* block) {
-  while (op->parent != block) op = op->parent->parent;
-  return op;
-}
-
 /// A tape with all its uses, or nothing where it has no bound.
 std::optional<std::pair<const Block*, StaticTape>> bounded(std::int64_t number, const std::vector<const Op*>& uses) {
   const ir::Type& type = taped_values(*uses.front()).front()->type;
@@ -68,7 +62,7 @@ std::optional<std::pair<const Block*, StaticTape>> bounded(std::int64_t number, 
     const auto times = runs(use, block);
     if (!times) return {};
     const std::int64_t values = *times * static_cast<std::int64_t>(taped_values(*use).size());
-    const auto at = std::ranges::find(block->ops, in_block(use, block)) - block->ops.begin();
+    const auto at = std::ranges::find(block->ops, ir::holder_in(block, use)) - block->ops.begin();
     if (use->is(Opcode::push_)) {
       pushed += values;
       last_push = std::max(last_push, at);
@@ -90,7 +84,7 @@ std::unordered_map<const Block*, std::vector<StaticTape>> static_tapes(const ir:
   std::unordered_map<const Block*, std::vector<StaticTape>> found;
   std::map<std::int64_t, std::vector<const Op*>> uses;
   ir::walk(function.body, [&](const Op* op) {
-    if (op->is(Opcode::push_) || op->is(Opcode::pop_)) uses[op->integer].push_back(op);
+    if (ir::is_on_tape(*op)) uses[op->integer].push_back(op);
   });
   if (uses.empty() || function.cps || ir::callees(function.body).contains(&function)) return found;
   std::int64_t total = 0;

@@ -19,20 +19,24 @@ StatusNames status_names(const ir::Function& f, const NameScope& outer) {
   return names;
 }
 
-std::string Unit::status_signature() {
+std::string Unit::call_signature(const std::string& name, bool strided) {
   const ir::Function& f = *module_.entry;
   const StatusNames names = status_names(f, names_);
   // The entry may have an inner name; what others pass has the public types all the same.
-  const auto number = [&](const ir::Type& t) { return t.is_bool() ? target_.public_boolean() : type(t); };
+  const auto given = [&](const ir::Type& t) {
+    return t.is_bool()                 ? target_.public_boolean()
+           : strided && t.is_tensor() ? prelude_.strided_tensor(t.element(), t.rank())
+                                       : type(t);
+  };
+  const auto read = [&](const ir::Type& t) {
+    return !t.is_tensor() ? given(t)
+           : strided      ? prelude_.const_strided_tensor(t.element(), t.rank())
+                          : prelude_.const_tensor(t.element(), t.rank());
+  };
   std::string list;
-  for (std::size_t i = 0; i < names.arguments.size(); ++i) {
-    const ir::Type& t = f.body->params[i]->type;
-    const std::string of = t.is_tensor() ? prelude_.const_tensor(t.element(), t.rank()) : number(t);
-    list += of + " " + names.arguments[i] + ", ";
-  }
-  for (std::size_t i = 0; i < names.results.size(); ++i)
-    list += number(f.result_types[i]) + "* " + names.results[i] + ", ";
-  return "int " + status_name_ + "(" + list + "const char** message)";
+  for (std::size_t i = 0; i < names.arguments.size(); ++i) list += read(f.body->params[i]->type) + " " + names.arguments[i] + ", ";
+  for (std::size_t i = 0; i < names.results.size(); ++i) list += given(f.result_types[i]) + "* " + names.results[i] + ", ";
+  return "int " + name + "(" + list + "const char** message)";
 }
 
 std::string Unit::before_attempt() {

@@ -15,22 +15,6 @@ bool Unit::has_strided() const {
          (std::ranges::any_of(f.parameter_types(), is_tensor) || std::ranges::any_of(f.result_types, is_tensor));
 }
 
-std::string Unit::strided_signature() {
-  const ir::Function& f = *module_.entry;
-  const StatusNames names = status_names(f, names_);
-  const auto number = [&](const ir::Type& t) { return t.is_bool() ? target_.public_boolean() : type(t); };
-  std::string list;
-  for (std::size_t i = 0; i < names.arguments.size(); ++i) {
-    const ir::Type& t = f.body->params[i]->type;
-    list += (t.is_tensor() ? prelude_.const_strided_tensor(t.element(), t.rank()) : number(t)) + " " + names.arguments[i] + ", ";
-  }
-  for (std::size_t i = 0; i < names.results.size(); ++i) {
-    const ir::Type& t = f.result_types[i];
-    list += (t.is_tensor() ? prelude_.strided_tensor(t.element(), t.rank()) : number(t)) + "* " + names.results[i] + ", ";
-  }
-  return "int " + strided_name_ + "(" + list + "const char** message)";
-}
-
 std::string Unit::strided_wrapper() {
   const ir::Function& f = *module_.entry;
   const StatusNames names = status_names(f, names_);

@@ -24,7 +24,6 @@ const Value* taped(const Op& op) { return taped_values(op).front(); }
 /// Truth values in lanes: a tape holds one bit for each lane.
 bool is_packed(const ir::Type& type) { return type.is_vector() && type.kind() == Kind::boolean; }
 
-bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 
 }  // namespace
 
@@ -69,7 +68,7 @@ std::vector<std::int64_t> StatementPrinter::open_tapes(const Op& loop, const std
   for (const ir::Block* block : loop.blocks)
     ir::walk(const_cast<ir::Block*>(block), [&](const Op* op) {
       calls |= op->is(Opcode::call_) || op->is(Opcode::jump_);
-      if (!on_tape(*op)) return;
+      if (!ir::is_on_tape(*op)) return;
       auto it = std::ranges::find(tapes, op->integer, &std::pair<std::int64_t, Tape>::first);
       if (it == tapes.end()) it = tapes.insert(it, {op->integer, Tape{op}});
       Tape& t = it->second;

@@ -76,10 +76,10 @@ class Unit {
   const std::string& entry_name() const { return entry_name_; }
   const std::string& status_name() const { return status_name_; }
   /// NAME_try: "int f_try(double x, double* result, const char** message)". Known after `complete`.
-  std::string status_signature();
+  std::string status_signature() { return call_signature(status_name_, false); }
   /// NAME_strided, the same for tensors with strides, if there are tensors.
   bool has_strided() const;
-  std::string strided_signature();
+  std::string strided_signature() { return call_signature(strided_name_, true); }
   bool scalar_entry() const;
   /// A statement asks for threads of itself, besides those that call functions.
   void note_fork() { forks_ = true; }
@@ -148,6 +148,7 @@ class Unit {
   std::string status_wrapper();
   std::string strided_wrapper();
   /// What both do first: the thread's workspace `ws`, made ready.
+  std::string call_signature(const std::string& name, bool strided);
   std::string before_attempt();
   /// The workspace of the thread that calls, in `ws`, ready for a call of the entry.
   std::string take_workspace();

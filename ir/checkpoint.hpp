@@ -25,7 +25,7 @@ inline bool is_checkpointed(const Op& op) { return op.is(Opcode::call_) && op.in
 /// Of push and pop: a tape owns the elements of its tensors, rather than referring to the arena.
 inline void own_elements(Op& op) { op.number = 1; }
 inline bool owns_elements(const Op& op) {
-  return (op.is(Opcode::push_) || op.is(Opcode::pop_)) && op.number == 1;
+  return is_on_tape(op) && op.number == 1;
 }
 
 /// How much a loop may keep; neither where both are zero.

@@ -9,6 +9,12 @@ const char* interned(Module& module, const char* text) { return text ? module.in
 
 }  // namespace
 
+Renaming pairs(const std::vector<Value*>& from, const std::vector<Value*>& to) {
+  Renaming names;
+  for (std::size_t i = 0; i < from.size(); ++i) names[from[i]] = to[i];
+  return names;
+}
+
 void take_attributes(Op& copy, const Op& from) {
   copy.number = from.number;
   copy.integer = from.integer;
@@ -23,6 +29,15 @@ Op* clone_over(Builder& b, const Op& op, std::vector<Value*> operands, Renaming&
   take_attributes(*made, op);
   for (const Value* r : op.results) names[r] = b.module().add_result(made, r->type, r->name);
   return made;
+}
+
+Value* clone_value(Builder& b, Value* v, FunctionRef<bool(const Value*)> inside, Renaming& names) {
+  if (const auto known = names.find(v); known != names.end()) return known->second;
+  if (!inside(v)) return v;
+  std::vector<Value*> operands;
+  for (Value* x : v->def->operands) operands.push_back(clone_value(b, x, inside, names));
+  clone_over(b, *v->def, std::move(operands), names);
+  return names.at(v);
 }
 
 Op* clone(Builder& b, const Op& op, Renaming& names, const std::unordered_set<const Op*>& left_out) {

@@ -23,7 +23,6 @@ constexpr std::size_t deepest = 48;
 /// So many names are listed.
 constexpr std::size_t most_names = 4;
 
-bool is_pure(const Op& op) { return info(op.code).effect == Effect::none && op.blocks.empty(); }
 
 /// Needs no statement, wherever it is used.
 bool is_mentioned(const Op& op) {

@@ -20,11 +20,14 @@ std::vector<Value*>& Block::yields() {
   return ops.back()->operands;
 }
 
-std::vector<Type> Function::parameter_types() const {
+std::vector<Type> types_of(const std::vector<Value*>& values, std::size_t from) {
   std::vector<Type> types;
-  for (const Value* p : body->params) types.push_back(p->type);
+  types.reserve(values.size());
+  for (std::size_t i = from; i < values.size(); ++i) types.push_back(values[i]->type);
   return types;
 }
+
+std::vector<Type> Function::parameter_types() const { return types_of(body->params); }
 
 Function* Module::find(const std::string& name) const {
   const auto it = by_name_.find(name);
@@ -142,10 +145,7 @@ Op* Builder::op(Opcode code, std::vector<Value*> operands, const std::vector<Typ
 
 Value* Builder::emit(Opcode code, const std::vector<Value*>& operands, std::int64_t attribute,
                      std::span<const std::int64_t> dims, const char* text) {
-  std::vector<Type> types;
-  types.reserve(operands.size());
-  for (const Value* v : operands) types.push_back(v->type);
-  Type result = infer_type(code, types, attribute, dims, text);
+  Type result = infer_type(code, types_of(operands), attribute, dims, text);
   Op* o = op(code, operands, {result});
   o->integer = attribute;
   if (text) o->text = module_->intern(text);
@@ -164,9 +164,31 @@ Value* Builder::integer(std::int64_t v, Type type) {
   return o->result();
 }
 
+Value* Builder::again(const Op& constant) {
+  Op* o = op(constant.code, {}, {constant.result()->type});
+  o->number = constant.number;
+  o->integer = constant.integer;
+  return o->result();
+}
+
+Value* Builder::size(Value* tensor, std::size_t dimension) {
+  const std::int64_t known = tensor->type.dims()[dimension];
+  return known != dynamic ? integer(known) : emit(Opcode::dim_, {tensor}, static_cast<std::int64_t>(dimension));
+}
+
+std::vector<Value*> Builder::sizes(Value* tensor) {
+  std::vector<Value*> all;
+  for (std::size_t d = 0; d < tensor->type.dims().size(); ++d) all.push_back(size(tensor, d));
+  return all;
+}
+
+Value* Builder::uninitialised(const Type& tensor, std::vector<Value*> sizes) {
+  sizes.insert(sizes.begin(), undef(Type(tensor.element())));
+  return op(Opcode::fill_, std::move(sizes), {tensor})->result();
+}
+
 Value* Builder::zero_like(Value* like) {
-  if (like->type.is_tensor()) return emit(Opcode::zeros_like_, {like});
-  return like->type.is_float_element() ? number(0.0, like->type) : integer(0, like->type);
+  return like->type.is_tensor() ? emit(Opcode::zeros_like_, {like}) : zero(like->type);
 }
 
 void Builder::yield(std::vector<Value*> values) { op(Opcode::yield_, std::move(values)); }
@@ -203,6 +225,12 @@ bool is_parallel(const Op& op) {
   return op.is(Opcode::loop_) && op.blocks.size() == 2 && !op.blocks[1]->params.empty() &&
          std::ranges::all_of(op.blocks[1]->params,
                              [](const Value* p) { return p->combine != Combine::none; });
+}
+
+std::vector<Block*> blocks_below(Block* root) {
+  std::vector<Block*> blocks{root};
+  walk(root, [&](const Op* op) { blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end()); });
+  return blocks;
 }
 
 std::unordered_set<const Function*> callees(Block* block) {

@@ -97,6 +97,9 @@ struct Function {
   std::vector<Type> parameter_types() const;
 };
 
+/// The types of values, from one on.
+std::vector<Type> types_of(const std::vector<Value*>& values, std::size_t from = 0);
+
 /// Owns everything. Not shared between threads; any number may exist.
 class Module {
  public:
@@ -164,14 +167,27 @@ class Builder {
   Value* number(double v, Type type = F64);
   Value* integer(std::int64_t v, Type type = I64);
   Value* boolean(bool v) { return integer(v, Bool); }
+  /// The same number as a constant.
+  Value* again(const Op& constant);
+  /// Without a value.
+  Value* undef(const Type& type) { return op(Opcode::undef_, {}, {type})->result(); }
+  /// A tensor of these sizes, whose elements have no values.
+  Value* uninitialised(const Type& tensor, std::vector<Value*> sizes);
+  /// Of a dimension of a tensor: a constant where the type tells it.
+  Value* size(Value* tensor, std::size_t dimension);
+  std::vector<Value*> sizes(Value* tensor);
+  Value* zero(const Type& scalar) { return scalar.is_float_element() ? number(0, scalar) : integer(0, scalar); }
   /// Zero of a scalar or the zero tensor of `like`'s shape.
   Value* zero_like(Value* like);
   void yield(std::vector<Value*> values);
   Op* branch(Value* condition, const std::vector<Type>& results);
   Op* call(Function* callee, std::vector<Value*> arguments);
   Op* fun(const std::vector<Type>& params, const char* name = nullptr);
-  /// An operation whose old place is given up, by the one who asks, is here.
+  /// Operations whose old place is given up, by the one who asks, are here.
   void take(Op* op);
+  void take(const std::vector<Op*>& ops) {
+    for (Op* o : ops) take(o);
+  }
 
  private:
   void place(Op* op);
@@ -182,6 +198,21 @@ class Builder {
   std::size_t at_ = 0;  ///< where that stood
 };
 
+/// An access to an element of a tensor, the first operand, at the indices that follow: `get`, `set` and `add_at`.
+inline bool is_write(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at_); }
+inline bool is_access(const Op& op) { return op.is(Opcode::get_) || is_write(op); }
+/// What computes values and has no effect besides, without blocks. An index or a divisor may still be wrong.
+inline bool is_pure(const Op& op) { return op.blocks.empty() && info(op.code).effect == Effect::none; }
+/// A quotient or remainder of integers, which raises an error where the divisor is 0.
+inline bool divides_integers(const Op& op) {
+  return (op.is(Opcode::div_) || op.is(Opcode::rem_)) && !op.result()->type.is_float_element();
+}
+/// What may not change places with its like, on whatever data.
+inline bool keeps_order(const Op& op) {
+  const Effect effect = info(op.code).effect;
+  return effect == Effect::effect || effect == Effect::cell || op.is(Opcode::call_) || op.is(Opcode::jump_);
+}
+inline bool is_on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 /// True for a loop whose iterations may run in any order.
 bool is_parallel(const Op& op);
 /// How its iterations come together in a piece of its state.
@@ -189,6 +220,12 @@ inline Combine combine(const Op& loop, std::size_t state) { return loop.blocks[1
 
 /// What a ref_acc accumulates by.
 inline Opcode accumulated_by(const Op& op) { return static_cast<Opcode>(op.integer); }
+
+/// The operation of a block that is another one, or holds it; null where that is elsewhere.
+inline const Op* holder_in(const Block* block, const Op* op) {
+  while (op && op->parent != block) op = op->parent->parent;
+  return op;
+}
 
 /// True where the value is visible from `block`: defined there or in an enclosing block of the same function.
 bool visible_from(const Value* value, const Block* block);
@@ -216,6 +253,9 @@ void walk(Block* root, Enter&& enter) {
     for (std::size_t i = op->blocks.size(); i-- > 0;) stack.push_back({op->blocks[i], 0});
   }
 }
+
+/// A block and those in it, each before those in itself.
+std::vector<Block*> blocks_below(Block* root);
 
 /// What runs in a block calls these functions, they call these, and so on.
 std::unordered_set<const Function*> callees(Block* block);

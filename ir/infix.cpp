@@ -118,7 +118,7 @@ Infix infix(const Op& op, std::span<const Infix> o) {
       std::string text(info(op.code).name);
       if (op.callee) {
         text = function_text(op.callee->name).substr(1);
-      } else if (op.is(Opcode::push_) || op.is(Opcode::pop_) || op.is(Opcode::tree_value_)) {
+      } else if (is_on_tape(op) || op.is(Opcode::tree_value_)) {
         text += "[" + std::to_string(op.integer) + "]";
       } else if (op.is(Opcode::ref_acc_)) {
         text += "[" + std::string(info(accumulated_by(op)).name) + "]";

@@ -30,6 +30,8 @@ class Uses {
   std::size_t count(const Value* v) const { return of(v).size(); }
   /// True where one operand is the value, and nothing else.
   bool once(const Value* v) const { return count(v) == 1; }
+  /// The user of a value that is used once; else null.
+  Op* only_user(const Value* v) const { return once(v) ? of(v)[0].op : nullptr; }
 
  private:
   void add(Block* block);

@@ -24,12 +24,6 @@ std::string list(const std::vector<Type>& types) {
   return types.empty() ? "nothing" : s;
 }
 
-std::vector<Type> types_of(const std::vector<Value*>& values, std::size_t from = 0) {
-  std::vector<Type> types;
-  for (std::size_t i = from; i < values.size(); ++i) types.push_back(values[i]->type);
-  return types;
-}
-
 bool all_fit(const std::vector<Type>& values, const std::vector<Type>& as) {
   if (values.size() != as.size()) return false;
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -239,7 +233,7 @@ class Verifier {
 
   /// What an operation carries beside its operands is of its kind; others carry nothing.
   void check_attributes(const Op& op) {
-    const bool tape = op.is(Opcode::push_) || op.is(Opcode::pop_), calls = op.is(Opcode::call_) || op.is(Opcode::closure_);
+    const bool tape = is_on_tape(op), calls = op.is(Opcode::call_) || op.is(Opcode::closure_);
     need(calls || op.callee == nullptr, "a callee of calls only", "one");
     need(may_have_text(op.code) || op.text == nullptr, "no text", "one");
     need(!has_text(op.code) || op.text != nullptr, "a text", "none");

@@ -16,52 +16,12 @@ constexpr std::array of_floats{
     VectorTemplate{"select", "choose",
                    "static inline $V lt_select_$N($I c, $V x, $V y) {\n  return "
                    "lt_choose_$N(__builtin_convertvector(c, $M), x, y);\n}\n"},
-    VectorTemplate{"fma", "", R"c(static inline $V lt_fma_$N($V x, $V y, $V z) {
-#ifdef __clang__
-  return __builtin_elementwise_fma(x, y, z);
-#else
-  for (int i = 0; i < $L; ++i) x[i] = __builtin_fmaf(x[i], y[i], z[i]);
-  return x;
-#endif
-}
-)c"},
     VectorTemplate{"min", "choose",
                    "static inline $V lt_min_$N($V x, $V y) { return lt_choose_$N((x <= y) | (y != y), x, "
                    "y); }\n"},
     VectorTemplate{"max", "choose",
                    "static inline $V lt_max_$N($V x, $V y) { return lt_choose_$N((x >= y) | (y != y), x, "
                    "y); }\n"},
-    VectorTemplate{"load_some", "", R"c(static inline $V lt_load_some_$N(const $E* p, int64_t n) {
-#if defined LT_FLOAT_PART && $L % LT_FLOAT_PART == 0
-  union {
-    $V all;
-    lt_float_part_vector part[$L / LT_FLOAT_PART];
-  } u;
-  for (int i = 0; i < $L / LT_FLOAT_PART; ++i)
-    u.part[i] = lt_load_float_part(p + LT_FLOAT_PART * i, n - LT_FLOAT_PART * i);
-  return u.all;
-#else
-  $E e[$L];
-  for (int i = 0; i < $L; ++i) e[i] = i < n ? p[i] : 0;
-  return *(const $V_memory*)e;
-#endif
-}
-)c"},
-    VectorTemplate{"store_some", "", R"c(static inline void lt_store_some_$N($E* p, $V x, int64_t n) {
-#if defined LT_FLOAT_PART && $L % LT_FLOAT_PART == 0
-  union {
-    $V all;
-    lt_float_part_vector part[$L / LT_FLOAT_PART];
-  } u;
-  u.all = x;
-  for (int i = 0; i < $L / LT_FLOAT_PART; ++i)
-    lt_store_float_part(p + LT_FLOAT_PART * i, u.part[i], n - LT_FLOAT_PART * i);
-#else
-  for (int i = 0; i < $L; ++i)
-    if (i < n) p[i] = x[i];
-#endif
-}
-)c"},
 };
 
 // As for f64, with 1.5 * 2^23 for the number that rounds to a whole one. That number has what makes n the

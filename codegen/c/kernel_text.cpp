@@ -1,4 +1,8 @@
 // The prelude's arithmetic: kernels over tensors, integer division, polygamma.
+#include <deque>
+#include <string>
+#include <utility>
+
 #include "lantern/codegen/c/prelude_text.hpp"
 
 namespace lantern::codegen {
@@ -7,8 +11,57 @@ using enum PreludeGroup;
 
 const std::vector<PreludePart>& kernel_parts();
 
+namespace {
+
+/// Functions of numbers that differ in types, operators and limits alone.
+void add_families(std::vector<PreludePart>& parts) {
+  using std::string;
+  static std::deque<string> texts;  // what the parts' names and texts are views of
+  const auto add = [&](const string& name, std::vector<std::string_view> needs, const string& type, const string& parameters,
+                       const string& body, const string& comment = {}) {
+    const string& own = texts.emplace_back(name);
+    parts.push_back({own, functions, std::move(needs),
+                     texts.emplace_back(comment + "static inline " + type + " lt_" + name + "(" + parameters + ") {\n" + body + "}\n")});
+  };
+  struct Integer {
+    string kind, type, wraps, largest;
+  };
+  for (const auto& [kind, type, wraps, largest] : {Integer{"i64", "int64_t", "(unsigned long long)", "9223372036854775807"},
+                                                   Integer{"i32", "int32_t", "(unsigned)", "2147483647"}}) {
+    // Integers wrap; signed ones need not where the compiler has not been told so.
+    const string result = "  return (" + type + ")(";
+    for (const auto& [name, sign] : {std::pair("add_", " + "), std::pair("sub_", " - "), std::pair("mul_", " * ")})
+      add(name + kind, {"integers"}, type, type + " x, " + type + " y", result + wraps + "x" + sign + wraps + "y);\n");
+    add("neg_" + kind, {"integers"}, type, type + " x", result + "0 - " + wraps + "x);\n");
+    // Floating numbers become integers by saturation, NaN becomes 0: C leaves both undefined.
+    const bool wide = kind == "i64";
+    const string beyond = wide ? "9223372036854775808.0" : "2147483648.0";
+    for (const bool f64 : {true, false}) {
+      const string f = f64 ? "" : "f";
+      const string least = wide || !f64 ? "x >= -" + beyond + f : string("x > -2147483649.0");
+      add(kind + "_of_" + (f64 ? "f64" : "f32"), {"integers"}, type, f64 ? "double x" : "float x",
+          "  if (" + least + " && x < " + beyond + f + ") return (" + type + ")x;\n  return x > 0 ? " + largest +
+              " : x < 0 ? -" + largest + " - 1 : 0;\n",
+          "/* Towards zero; what is too large is the largest or the smallest integer, NaN is 0. */\n");
+    }
+  }
+  // Of a number and a NaN the number; of equals the first. Two instructions and a choice on most machines. The same of what
+  // the iteration before has left: the next one waits for one instruction, and not for a branch.
+  for (const bool carried : {false, true})
+    for (const auto& [name, sign] : {std::pair("min", " < "), std::pair("max", " > ")})
+      for (const bool f64 : {true, false}) {
+        const string type = f64 ? "double" : "float";
+        add(string(carried ? "carried_" : "") + name + (f64 ? "" : "f"),
+            carried ? std::vector<std::string_view>{"rarely"} : std::vector<std::string_view>{}, type, type + " x, " + type + " y",
+            string("  return ") + (carried ? "LT_RARELY(x != x)" : "x != x") + " ? y : y" + sign + "x ? y : x;\n");
+      }
+}
+
+}  // namespace
+
 const std::vector<PreludePart>& kernel_parts() {
-  static const std::vector<PreludePart> parts = {
+  static const std::vector<PreludePart> parts = [] {
+    std::vector<PreludePart> all = {
       // Integers wrap, and the one quotient that does not fit would trap.
       {"K:div",
        functions,
@@ -24,129 +77,6 @@ const std::vector<PreludePart>& kernel_parts() {
        R"c(static $T lt_rem_$K(lt_workspace* ws, $T x, $T y, const char* message) {
   if (y == 0) ws->fail(ws, message);
   return y == -1 ? 0 : x % y;
-}
-)c"},
-      // Integers wrap; signed ones need not where the compiler has not been told so.
-      {"add_i64",
-       functions,
-       {"integers"},
-       R"c(static inline int64_t lt_add_i64(int64_t x, int64_t y) {
-  return (int64_t)((unsigned long long)x + (unsigned long long)y);
-}
-)c"},
-      {"sub_i64",
-       functions,
-       {"integers"},
-       R"c(static inline int64_t lt_sub_i64(int64_t x, int64_t y) {
-  return (int64_t)((unsigned long long)x - (unsigned long long)y);
-}
-)c"},
-      {"mul_i64",
-       functions,
-       {"integers"},
-       R"c(static inline int64_t lt_mul_i64(int64_t x, int64_t y) {
-  return (int64_t)((unsigned long long)x * (unsigned long long)y);
-}
-)c"},
-      {"neg_i64", functions, {"integers"}, R"c(static inline int64_t lt_neg_i64(int64_t x) {
-  return (int64_t)(0 - (unsigned long long)x);
-}
-)c"},
-      {"add_i32",
-       functions,
-       {"integers"},
-       R"c(static inline int32_t lt_add_i32(int32_t x, int32_t y) {
-  return (int32_t)((unsigned)x + (unsigned)y);
-}
-)c"},
-      {"sub_i32",
-       functions,
-       {"integers"},
-       R"c(static inline int32_t lt_sub_i32(int32_t x, int32_t y) {
-  return (int32_t)((unsigned)x - (unsigned)y);
-}
-)c"},
-      {"mul_i32",
-       functions,
-       {"integers"},
-       R"c(static inline int32_t lt_mul_i32(int32_t x, int32_t y) {
-  return (int32_t)((unsigned)x * (unsigned)y);
-}
-)c"},
-      {"neg_i32", functions, {"integers"}, R"c(static inline int32_t lt_neg_i32(int32_t x) {
-  return (int32_t)(0 - (unsigned)x);
-}
-)c"},
-      // Floating numbers become integers by saturation, NaN becomes 0: C leaves both undefined.
-      {"i64_of_f64",
-       functions,
-       {"integers"},
-       R"c(/* Towards zero; what is too large is the largest or the smallest integer, NaN is 0. */
-static inline int64_t lt_i64_of_f64(double x) {
-  if (x >= -9223372036854775808.0 && x < 9223372036854775808.0) return (int64_t)x;
-  return x > 0 ? 9223372036854775807 : x < 0 ? -9223372036854775807 - 1 : 0;
-}
-)c"},
-      {"i64_of_f32",
-       functions,
-       {"integers"},
-       R"c(/* Towards zero; what is too large is the largest or the smallest integer, NaN is 0. */
-static inline int64_t lt_i64_of_f32(float x) {
-  if (x >= -9223372036854775808.0f && x < 9223372036854775808.0f) return (int64_t)x;
-  return x > 0 ? 9223372036854775807 : x < 0 ? -9223372036854775807 - 1 : 0;
-}
-)c"},
-      {"i32_of_f64",
-       functions,
-       {"integers"},
-       R"c(/* Towards zero; what is too large is the largest or the smallest integer, NaN is 0. */
-static inline int32_t lt_i32_of_f64(double x) {
-  if (x > -2147483649.0 && x < 2147483648.0) return (int32_t)x;
-  return x > 0 ? 2147483647 : x < 0 ? -2147483647 - 1 : 0;
-}
-)c"},
-      {"i32_of_f32",
-       functions,
-       {"integers"},
-       R"c(/* Towards zero; what is too large is the largest or the smallest integer, NaN is 0. */
-static inline int32_t lt_i32_of_f32(float x) {
-  if (x >= -2147483648.0f && x < 2147483648.0f) return (int32_t)x;
-  return x > 0 ? 2147483647 : x < 0 ? -2147483647 - 1 : 0;
-}
-)c"},
-      // Of a number and a NaN the number; of equals the first. Two instructions and a choice on most
-      // machines.
-      {"min", functions, {}, R"c(static inline double lt_min(double x, double y) {
-  return x != x ? y : y < x ? y : x;
-}
-)c"},
-      {"minf", functions, {}, R"c(static inline float lt_minf(float x, float y) {
-  return x != x ? y : y < x ? y : x;
-}
-)c"},
-      {"max", functions, {}, R"c(static inline double lt_max(double x, double y) {
-  return x != x ? y : y > x ? y : x;
-}
-)c"},
-      {"maxf", functions, {}, R"c(static inline float lt_maxf(float x, float y) {
-  return x != x ? y : y > x ? y : x;
-}
-)c"},
-      // The same of what the iteration before has left: the next one waits for one instruction, and not for a branch.
-      {"carried_min", functions, {"rarely"}, R"c(static inline double lt_carried_min(double x, double y) {
-  return LT_RARELY(x != x) ? y : y < x ? y : x;
-}
-)c"},
-      {"carried_minf", functions, {"rarely"}, R"c(static inline float lt_carried_minf(float x, float y) {
-  return LT_RARELY(x != x) ? y : y < x ? y : x;
-}
-)c"},
-      {"carried_max", functions, {"rarely"}, R"c(static inline double lt_carried_max(double x, double y) {
-  return LT_RARELY(x != x) ? y : y > x ? y : x;
-}
-)c"},
-      {"carried_maxf", functions, {"rarely"}, R"c(static inline float lt_carried_maxf(float x, float y) {
-  return LT_RARELY(x != x) ? y : y > x ? y : x;
 }
 )c"},
       // Vectors of numbers, whatever the shape.
@@ -221,7 +151,10 @@ static double lt_polygamma(double n, double x) {
   return (float)lt_polygamma(n, x);
 }
 )c"},
-  };
+    };
+    add_families(all);
+    return all;
+  }();
   return parts;
 }
 

@@ -20,27 +20,6 @@ constexpr std::array of_truths{
   *(bytes*)p = __builtin_convertvector(x & 1, bytes);
 }
 )c"},
-    VectorTemplate{"load_strided", "", R"c(static inline $V lt_load_strided_$N(const $E* p, int64_t stride) {
-  $V x = {0};
-  for (int i = 0; i < $L; ++i) x[i] = -(int64_t)p[i * stride];
-  return x;
-}
-)c"},
-    VectorTemplate{"store_strided", "",
-                   R"c(static inline void lt_store_strided_$N($E* p, int64_t stride, $V x) {
-  for (int i = 0; i < $L; ++i) p[i * stride] = x[i] != 0;
-}
-)c"},
-    VectorTemplate{"gather", "", R"c(static inline $V lt_gather_$N(const $E* p, $I at) {
-  $V x;
-  for (int i = 0; i < $L; ++i) x[i] = -(int64_t)p[at[i]];
-  return x;
-}
-)c"},
-    VectorTemplate{"scatter", "", R"c(static inline void lt_scatter_$N($E* p, $I at, $V x) {
-  for (int i = 0; i < $L; ++i) p[at[i]] = x[i] != 0;
-}
-)c"},
     VectorTemplate{"load_some", "", R"c(static inline $V lt_load_some_$N(const $E* p, int64_t n) {
   $V x = {0};
   for (int i = 0; i < $L; ++i) x[i] = i < n ? -(int64_t)p[i] : 0;
@@ -57,12 +36,6 @@ constexpr std::array of_truths{
   $V x = {0};
   for (int i = 0; i < $L; ++i) x[i] = i < n ? -(int64_t)p[i * stride] : 0;
   return x;
-}
-)c"},
-    VectorTemplate{"store_strided_some", "",
-                   R"c(static inline void lt_store_strided_some_$N($E* p, int64_t stride, $V x, int64_t n) {
-  for (int i = 0; i < $L; ++i)
-    if (i < n) p[i * stride] = x[i] != 0;
 }
 )c"},
     VectorTemplate{"gather_some", "", R"c(static inline $V lt_gather_some_$N(const $E* p, $I at, int64_t n) {

@@ -26,12 +26,12 @@ constexpr std::array helper_templates{
     Template{"add", "load store", "static inline void lt_add_$N($E* p, $V x) { lt_store_$N(p, lt_load_$N(p) + x); }\n"},
     Template{"load_strided", "", R"c(static inline $V lt_load_strided_$N(const $E* p, int64_t stride) {
   $V x = {0};
-  for (int i = 0; i < $L; ++i) x[i] = p[i * stride];
+  for (int i = 0; i < $L; ++i) x[i] = $<p[i * stride];
   return x;
 }
 )c"},
     Template{"store_strided", "", R"c(static inline void lt_store_strided_$N($E* p, int64_t stride, $V x) {
-  for (int i = 0; i < $L; ++i) p[i * stride] = x[i];
+  for (int i = 0; i < $L; ++i) p[i * stride] = x[i]$>;
 }
 )c"},
     Template{"add_strided", "", R"c(static inline void lt_add_strided_$N($E* p, int64_t stride, $V x) {
@@ -40,12 +40,12 @@ constexpr std::array helper_templates{
 )c"},
     Template{"gather", "", R"c(static inline $V lt_gather_$N(const $E* p, $I at) {
   $V x;
-  for (int i = 0; i < $L; ++i) x[i] = p[at[i]];
+  for (int i = 0; i < $L; ++i) x[i] = $<p[at[i]];
   return x;
 }
 )c"},
     Template{"scatter", "", R"c(static inline void lt_scatter_$N($E* p, $I at, $V x) {
-  for (int i = 0; i < $L; ++i) p[at[i]] = x[i];
+  for (int i = 0; i < $L; ++i) p[at[i]] = x[i]$>;
 }
 )c"},
     // Lanes may meet at one element: one after the other.
@@ -55,13 +55,13 @@ constexpr std::array helper_templates{
 )c"},
     // The first n lanes alone.
     Template{"load_some", "", R"c(static inline $V lt_load_some_$N(const $E* p, int64_t n) {
-#if defined LT_PART && $L % LT_PART == 0
+#if defined $P && $L % $P == 0
   union {
     $V all;
-    lt_part_vector part[$L / LT_PART];
+    lt_$p_vector part[$L / $P];
   } u;
-  for (int i = 0; i < $L / LT_PART; ++i)
-    u.part[i] = lt_load_part((const double*)p + LT_PART * i, n - LT_PART * i);
+  for (int i = 0; i < $L / $P; ++i)
+    u.part[i] = lt_load_$p($Cp + $P * i, n - $P * i);
   return u.all;
 #else
   $E e[$L];
@@ -71,14 +71,14 @@ constexpr std::array helper_templates{
 }
 )c"},
     Template{"store_some", "", R"c(static inline void lt_store_some_$N($E* p, $V x, int64_t n) {
-#if defined LT_PART && $L % LT_PART == 0
+#if defined $P && $L % $P == 0
   union {
     $V all;
-    lt_part_vector part[$L / LT_PART];
+    lt_$p_vector part[$L / $P];
   } u;
   u.all = x;
-  for (int i = 0; i < $L / LT_PART; ++i)
-    lt_store_part((double*)p + LT_PART * i, u.part[i], n - LT_PART * i);
+  for (int i = 0; i < $L / $P; ++i)
+    lt_store_$p($Dp + $P * i, u.part[i], n - $P * i);
 #else
   for (int i = 0; i < $L; ++i)
     if (i < n) p[i] = x[i];
@@ -101,7 +101,7 @@ constexpr std::array helper_templates{
     Template{"store_strided_some", "",
              R"c(static inline void lt_store_strided_some_$N($E* p, int64_t stride, $V x, int64_t n) {
   for (int i = 0; i < $L; ++i)
-    if (i < n) p[i * stride] = x[i];
+    if (i < n) p[i * stride] = x[i]$>;
 }
 )c"},
     Template{"add_strided_some", "",
@@ -138,7 +138,7 @@ constexpr std::array helper_templates{
 #ifdef __clang__
   return __builtin_elementwise_fma(x, y, z);
 #else
-  for (int i = 0; i < $L; ++i) x[i] = __builtin_fma(x[i], y[i], z[i]);
+  for (int i = 0; i < $L; ++i) x[i] = __builtin_fma$f(x[i], y[i], z[i]);
   return x;
 #endif
 }
@@ -235,8 +235,9 @@ std::string numbers(int from, int to) {
   return s;
 }
 
-std::string instantiated(std::string_view text, const std::string& v, const std::string& n, const std::string& e,
+std::string instantiated(std::string_view text, Kind kind, const std::string& v, const std::string& n, const std::string& e,
                          const std::string& lanes, const std::string& index, const std::string& mask) {
+  const bool narrow = kind == Kind::f32, truths = kind == Kind::boolean;
   std::string s;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '$') {
@@ -244,23 +245,19 @@ std::string instantiated(std::string_view text, const std::string& v, const std:
       continue;
     }
     switch (text[++i]) {
-      case 'V':
-        s += v;
-        break;
-      case 'N':
-        s += n;
-        break;
-      case 'E':
-        s += e;
-        break;
-      case 'L':
-        s += lanes;
-        break;
-      case 'M':
-        s += mask;
-        break;
-      default:
-        s += index;
+      case 'V': s += v; break;
+      case 'N': s += n; break;
+      case 'E': s += e; break;
+      case 'L': s += lanes; break;
+      case 'M': s += mask; break;
+      case 'I': s += index; break;
+      case 'P': s += narrow ? "LT_FLOAT_PART" : "LT_PART"; break;
+      case 'p': s += narrow ? "float_part" : "part"; break;
+      case 'C': s += narrow ? "" : "(const double*)"; break;
+      case 'D': s += narrow ? "" : "(double*)"; break;
+      case 'f': s += narrow ? "f" : ""; break;
+      case '<': s += truths ? "-(int64_t)" : ""; break;
+      default: s += truths ? " != 0" : "";
     }
   }
   return s;
@@ -437,14 +434,18 @@ std::string Prelude::packed_by_halves(const std::string& what, int lanes) {
 
 std::string Prelude::vector_function(const std::string& what, Kind kind, int lanes) {
   const std::string type = vector(kind, lanes), name = type.substr(3), index = vector(Kind::i64, lanes);
-  if (kind == Kind::boolean)
-    if (const auto t = std::ranges::find_if(truth_templates(),
-                                            [&](const Template& access) { return access.name == what; });
-        t != truth_templates().end()) {
+  const auto of_name = [&](const Template& t) { return t.name == what; };
+  if (kind == Kind::boolean) {
+    const auto own = std::ranges::find_if(truth_templates(), of_name);
+    // Of accesses lane by lane each is that of numbers, but for what an element is.
+    const bool by_lane = own == truth_templates().end() && accesses_by_lane(what);
+    const auto like = by_lane ? std::ranges::find_if(helper_templates, of_name) : helper_templates.end();
+    const Template* const t = own != truth_templates().end() ? &*own : like != helper_templates.end() ? &*like : nullptr;
+    if (t) {
       const std::string truths = "boolx" + std::to_string(lanes), function = "lt_" + what + "_" + truths;
       const bool bits = what == "pack" || what == "unpack";
       if (!fresh(function)) return function;
-      std::string text = instantiated(t->text, type, truths, bits ? packed_truths(lanes) : target_->element(kind),
+      std::string text = instantiated(t->text, kind, type, truths, bits ? packed_truths(lanes) : target_->element(kind),
                                       std::to_string(lanes), index, index);
       if (bits && lanes > 8) {
         const std::string otherwise = "#else\n";
@@ -454,6 +455,7 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
       add(Group::functions, std::move(text));
       return function;
     }
+  }
   const std::string full = "lt_" + what + "_" + name;
   if (!fresh(full)) return full;
   const bool narrow = kind == Kind::f32;
@@ -623,11 +625,10 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
       from = end + 1;
     }
     const std::string mask = narrow ? vector(Kind::i32, lanes) : index;
-    add(Group::functions, instantiated(t.text, type, name, element, l, index, mask));
+    add(Group::functions, instantiated(t.text, kind, type, name, element, l, index, mask));
     return full;
   };
   if (what == "load_some" || what == "store_some") masks(kind);
-  const auto of_name = [&](const Template& t) { return t.name == what; };
   if (narrow)
     if (const auto t = std::ranges::find_if(float_vector_templates(), of_name);
         t != float_vector_templates().end())

@@ -13,7 +13,8 @@ inline constexpr int common_register = 16, widest_register = 64;
 
 /// A function on vectors of one type. In the text $V is the vector, $N its name, $E its
 /// element, $L the number of lanes, $I the vector of as many i64, $M that of as many integers of
-/// the element's size.
+/// the element's size; $P and $p are what loads and stores of some lanes go by, $C and $D a pointer as theirs; $f ends a function's
+/// name of f32. Of truth values $< is before an element that is read, and $> behind a lane that is stored.
 struct VectorTemplate {
   std::string_view name;
   std::string_view needs;  ///< other functions on the same vectors, separated by blanks

@@ -149,7 +149,7 @@ void Replay::run_op(ir::Op* op) {
       return give({type.is_float_element() ? Datum::number(op->number, type) : Datum::integer(op->integer, type)});
     }
     case Opcode::undef_:
-      return give({Datum::node(staging_.builder(place(op)).op(Opcode::undef_, {}, {op->result()->type})->result())});
+      return give({Datum::node(staging_.builder(place(op)).undef(op->result()->type))});
     case Opcode::branch_: return give(run_branch(op));
     case Opcode::loop_: return give(run_loop(op));
     case Opcode::call_: return give(run_call(op));
@@ -181,10 +181,8 @@ void Replay::run_op(ir::Op* op) {
 
 Datums Replay::run_external(ir::Op* op) {
   if (active(op)) detail::no_derivative(ir::parse_prototype(op->text).name, place(op));
-  std::vector<ir::Type> types;
-  for (const ir::Value* r : op->results) types.push_back(r->type);
   ir::Op* const again = staging_.builder(place(op)).op(
-      Opcode::external_, staging_.use(stripped(values(op->operands)), place(op)), types);
+      Opcode::external_, staging_.use(stripped(values(op->operands)), place(op)), ir::types_of(op->results));
   again->text = staging_.module().intern(op->text);
   again->integer = op->integer;
   Datums out;
@@ -198,11 +196,7 @@ Datums Replay::run_branch(ir::Op* op) {
   const auto otherwise = [this, op] { return run_block(op->blocks[1], {}); };
   const Datum& c = strip(condition);
   if (c.is_literal()) return c.b() ? then() : otherwise();
-  if (active(op)) {
-    std::vector<ir::Type> types;
-    for (const ir::Value* r : op->results) types.push_back(r->type);
-    return mode_->branch(c, then, otherwise, types, place(op));
-  }
+  if (active(op)) return mode_->branch(c, then, otherwise, ir::types_of(op->results), place(op));
   const Meanwhile on_primals(primal_only_, true);
   return detail::branch(c, then, otherwise, place(op));
 }
@@ -219,8 +213,7 @@ Datums Replay::run_loop(ir::Op* op) {
     if (op->integer != 0 && mode_->bounds_by_rule()) return run_bounded_loop(op, initial);
     if (mode_->is_backward())
       if (const auto extreme = extreme_loop(op)) return run_extreme_loop(op, *extreme, initial, condition, body);
-    std::vector<ir::Type> types;
-    for (const ir::Value* p : op->blocks[1]->params) types.push_back(p->type);
+    std::vector<ir::Type> types = ir::types_of(op->blocks[1]->params);
     if (!mode_->is_backward()) return run_forward_loop(op, initial, std::move(types), condition, body);
     return mode_->loop(initial, types, condition, body, op->integer, place(op));
   }

@@ -130,8 +130,7 @@ Datums Replay::run_extreme_loop(ir::Op* op, const ExtremeLoop& extreme, const Da
         loc);
   }
 
-  std::vector<ir::Type> types;
-  for (const ir::Value* p : op->blocks[1]->params) types.push_back(p->type);
+  const std::vector<ir::Type> types = ir::types_of(op->blocks[1]->params);
   const std::vector<ir::Type> result{types[extreme.state]};
   const auto all_iterations = [&] {
     const auto iteration = [&](const Datums& s) {

@@ -45,7 +45,7 @@ Datums derivative_unit(Staging& s, const std::string& prefix, const Program& pro
       (i < own ? unit.arguments : unit.beside).push_back(Datum::node(p));
     }
     std::vector<ir::Value*> results = s.use(derive(unit), loc);
-    for (const ir::Value* r : results) f->result_types.push_back(r->type);
+    f->result_types = ir::types_of(results);
     s.builder(loc).yield(std::move(results));
   }
   Datums out = s.call(f, operands, loc);

@@ -78,15 +78,13 @@ bool is_for_derivatives(const ir::Op* op) {
 void drop_identities(ir::Module& module) {
   std::unordered_map<ir::Value*, ir::Value*> same;
   for (ir::Function* f : module.functions()) {
-    std::vector<ir::Block*> blocks{f->body};
     ir::walk(f->body, [&](ir::Op* op) {
       for (ir::Value*& v : op->operands)
         if (const auto it = same.find(v); it != same.end()) v = it->second;
       if (is_for_derivatives(op)) same[op->result()] = op->operands[0];
-      blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end());
     });
     if (same.empty()) continue;
-    for (ir::Block* b : blocks) std::erase_if(b->ops, is_for_derivatives);
+    for (ir::Block* b : ir::blocks_below(f->body)) std::erase_if(b->ops, is_for_derivatives);
     same.clear();
   }
 }

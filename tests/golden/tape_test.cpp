@@ -139,6 +139,19 @@ TEST_CASE("tape: what follows from the rest of a frame is not in it", "[tape]") 
   CHECK(kept_by_steps(cells) == Kept{0, 4});
 }
 
+TEST_CASE("tape: functions of the mathematical library are kept, whatever they are called", "[tape]") {
+  const auto times = [](auto f) {
+    return kept_by_steps(steps_of([f](D l, D c, D r) { return c + 0.1 * (l - r) * f(c); }));
+  };
+  const Kept of_exp = times([](const D& x) { return exp(x); });
+  CHECK(of_exp.numbers > 0);
+  CHECK(times([](const D& x) { return exp2(x); }) == of_exp);
+  CHECK(times([](const D& x) { return expm1(x); }) == of_exp);
+  CHECK(times([](const D& x) { return log2(x + 3.0); }).numbers == of_exp.numbers);
+  // What is an instruction is made again.
+  CHECK(times([](const D& x) { return floor(x); }).numbers < of_exp.numbers);
+}
+
 TEST_CASE("tape: steps of two stages, of two dimensions, and of pairs", "[tape]") {
   const auto midpoint = [](A a, I steps) {
     const I n = a.size();

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-namespace lantern::passes {
+#include "lantern/compiler/passes/analysis/loops.hpp"
 
-bool is_write(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at_); }
+namespace lantern::passes {
 
 const Op* owner(const Value* v) { return v->def ? v->def : v->block->parent; }
 
@@ -47,17 +47,6 @@ bool DefChain::forwards(const Op& op, std::size_t operand) const {
 }
 
 namespace {
-
-/// The loops around a block, from `outermost` inwards.
-std::vector<const Op*> loops_around(const Block* block, const Op* outermost) {
-  std::vector<const Op*> out;
-  for (const Block* b = block; b && b->parent; b = b->parent->parent) {
-    if (b->parent->is(Opcode::loop_)) out.push_back(b->parent);
-    if (b->parent == outermost) break;
-  }
-  std::ranges::reverse(out);
-  return out;
-}
 
 /// Whether in one iteration of a body a write comes after the version that was read.
 bool follows(const Op& write, const Value* read, const Block* body) {

@@ -8,9 +8,6 @@
 
 namespace lantern::passes {
 
-/// True for `set` and `add_at`.
-bool is_write(const Op& op);
-
 /// What has a value as its result or its parameter.
 const Op* owner(const Value* v);
 

@@ -553,6 +553,18 @@ IndexForm size_form(const Value* tensor, std::size_t dimension) {
   return IndexForm::of({source, static_cast<int>(dimension)});
 }
 
+IndexForm element_count(const Value* tensor) {
+  IndexForm n = 1;
+  for (std::size_t d = 0; d < tensor->type.dims().size(); ++d) n = n * size_form(tensor, d);
+  return n;
+}
+
+bool same_place(const Op& a, const Op& b) {
+  for (std::size_t d = 1; d <= a.operands[0]->type.dims().size(); ++d)
+    if (a.operands[d] != b.operands[d] && !(index_form(a.operands[d]) == index_form(b.operands[d]))) return false;
+  return true;
+}
+
 bool no_loop_carried_dependence(const std::vector<const Op*>& accesses, const Op* loop) {
   constexpr std::size_t most_pairs = 4000;
   const auto counter = counter_of(loop);

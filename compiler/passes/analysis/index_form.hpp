@@ -86,6 +86,12 @@ const Value* shape_source(const Value* tensor);
 /// it has its shape from.
 IndexForm size_form(const Value* tensor, std::size_t dimension);
 
+/// How many elements a tensor has.
+IndexForm element_count(const Value* tensor);
+
+/// True where the indices of two accesses have the same forms.
+bool same_place(const Op& a, const Op& b);
+
 /// What a loop counts by: in its body the value takes each number from `first` to `last`, once.
 struct Counter {
   const Value* index = nullptr;  ///< the body's parameter
@@ -115,11 +121,6 @@ bool no_loop_carried_dependence(const std::vector<const Op*>& accesses, const Op
 
 /// True where a form is not negative, whatever the iteration, where an operation is.
 bool never_negative(const IndexForm& f, const Op& at);
-
-/// An access to an element: get, set and add_at.
-inline bool is_access(const Op& op) {
-  return op.is(Opcode::get_) || op.is(Opcode::set_) || op.is(Opcode::add_at_);
-}
 
 /// True where an access to an element (get, set, add_at), or a row (take), certainly has an index within a
 /// dimension.

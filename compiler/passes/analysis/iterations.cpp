@@ -113,7 +113,7 @@ bool has_combine_for_all_state(const Op* loop, const May& may) {
 }
 
 /// Whether running the block may do what is to be in order, print for instance, in functions that it calls too.
-bool keeps_order(Block* block) {
+bool has_ordered_effects(Block* block) {
   std::vector<Block*> todo{block};
   std::unordered_set<const ir::Function*> seen;
   bool found = false;
@@ -160,11 +160,7 @@ bool is_doall(const Op* loop) {
 
 bool is_doall_write_only(const Op* loop) {
   // What iterations print keeps its order.
-  if (keeps_order(loop->blocks[1])) return false;
-  // The condition asks nothing else.
-  if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) >
-      2)
-    return false;
+  if (has_ordered_effects(loop->blocks[1]) || !ends_by_comparison(loop)) return false;
   return has_combine_for_all_state(loop, [](const Combination& c) {
     const bool gives = c.combine == ir::Combine::sum || c.combine == ir::Combine::element;
     return gives && !c.use->whole && c.use->reads.empty();

@@ -85,9 +85,7 @@ class Analysis {
   /// A loop that counts, up to a bound or down to zero, and asks for nothing else.
   bool counts() {
     const Op* loop = plan_->loop;
-    if (std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) >
-        2)
-      return false;
+    if (!ends_by_comparison(loop)) return false;
     if (const auto up = counted(loop)) {
       plan_->index = up->index;
       plan_->bound = up->bound;
@@ -155,12 +153,12 @@ class Analysis {
   bool tapes() {
     std::unordered_map<std::int64_t, std::size_t> here;
     for (const Op* op : ops_)
-      if (op->is(Opcode::push_) || op->is(Opcode::pop_)) ++here[op->integer];
+      if (is_on_tape(*op)) ++here[op->integer];
     for (const auto& [tape, n] : here)
       if (tapes_.at(tape).size() != n) plan_->outer_tapes.insert(tape);
     varying_tapes_ = plan_->outer_tapes;
     for (const Op* op : ops_) {
-      if (!(op->is(Opcode::push_) || op->is(Opcode::pop_)) || !varying_tapes_.contains(op->integer)) continue;
+      if (!is_on_tape(*op) || !varying_tapes_.contains(op->integer)) continue;
       if (op->is(Opcode::push_) == plan_->down) return false;
       for (const Value* v : op->is(Opcode::push_) ? op->operands : op->results)
         if (!is_lane_kind(v->type)) return false;
@@ -270,7 +268,7 @@ class Analysis {
         if (!any_varies(op)) return true;
         if (!ir::info(op.code).elementwise || !op.result()->type.is_scalar()) return false;
         // Division of integers raises in one lane, not in all.
-        if (!op.result()->type.is_float_element() && (op.is(Opcode::div_) || op.is(Opcode::rem_))) {
+        if (divides_integers(op)) {
           const Op* by = constant(op.operands[1]);
           return by && by->integer > 0;
         }
@@ -297,8 +295,7 @@ class Analysis {
         if (is_access(*o) && can_be_made_by_all(*o, from)) continue;
         if ((o->is(Opcode::cast_) || o->is(Opcode::cast_like_)) && legal(*o)) continue;
         if (!ir::info(o->code).elementwise || !o->result()->type.is_scalar()) return false;
-        if (!o->result()->type.is_float_element() && (o->is(Opcode::div_) || o->is(Opcode::rem_)))
-          return false;
+        if (divides_integers(*o)) return false;
       }
     for (const Value* v : op.results)
       if (!plan_->shared.contains(v) && (!v->type.is_scalar() || !is_lane_kind(v->type))) return false;
@@ -499,7 +496,7 @@ TapeUses tape_uses(const ir::Module& module) {
   TapeUses uses;
   for (const ir::Function* f : module.functions())
     ir::walk(f->body, [&](const Op* op) {
-      if (op->is(Opcode::push_) || op->is(Opcode::pop_)) uses[op->integer].push_back(op);
+      if (is_on_tape(*op)) uses[op->integer].push_back(op);
     });
   return uses;
 }

@@ -13,12 +13,6 @@ namespace lantern::passes {
 
 namespace {
 
-/// The operation of a block that is `op` or holds it; null where it is not in the block.
-const Op* in_block(const Op* op, const Block* block) {
-  while (op && op->parent != block) op = op->parent->parent;
-  return op;
-}
-
 /// What AND and OR become, where there is nothing to compute for the second truth: a branch on the first, one
 /// side of which is that truth, the other a constant.
 std::optional<Opcode> conjunction_or_disjunction(const Op& branch) {
@@ -49,7 +43,7 @@ class Path {
       const ir::Use* use = nullptr;
       const Op* holder = nullptr;
       for (const ir::Use& u : uses_.of(v)) {
-        const Op* const top = in_block(u.op, block);
+        const Op* const top = ir::holder_in(block, u.op);
         if (!top || asks_for_shape(*u.op)) continue;  // the other side of a branch
         if (u.op->is(Opcode::get_) && u.operand == 0) {
           if (seen_.insert(u.op).second) found_.reads.push_back(u.op);
@@ -171,6 +165,12 @@ bool LoopStateSummary::only_summed() const { return is_pure_accumulation() || (!
 
 bool LoopStateSummary::only_extreme() const {
   return extreme && !whole && !sum && reads.empty() && updates.empty();
+}
+
+bool LoopStateSummary::is_straight(const Op* loop) const {
+  return !whole && std::all_of(values.begin() + 1, values.end(), [&](const Value* v) {
+    return v->def && v->def->parent == loop->blocks[1] && is_write(*v->def);
+  });
 }
 
 bool LoopStateSummary::only_read() const { return !extreme && !whole && !sum && updates.empty(); }

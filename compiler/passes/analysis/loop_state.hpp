@@ -28,6 +28,8 @@ struct LoopStateSummary {
   bool only_extreme() const;
   /// True where no iteration changes anything.
   bool only_read() const;
+  /// True where elements are written one after the other in the body: no branch or loop hands the tensor on.
+  bool is_straight(const Op* loop) const;
   /// Reads and updates.
   std::vector<const Op*> accesses() const;
 };

@@ -5,6 +5,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/offset.hpp"
+#include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
 
@@ -64,6 +65,10 @@ std::optional<CountedLoop> counted(const Op* loop) {
   if (index->block != condition || index->def || (bound->block == condition && !constant(bound))) return {};
   if (!(index->type == ir::I64) || step_of(loop, index->index) != 1) return {};
   return CountedLoop{index->index, bound};
+}
+
+bool ends_by_comparison(const Op* loop) {
+  return std::ranges::count_if(loop->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); }) <= 2;
 }
 
 bool same_number(const Value* a, const Value* b) {
@@ -141,19 +146,44 @@ std::optional<Filled> filled(const Value* v) {
 
 Value* uninitialised_like(ir::Builder& b, const Value* v) {
   const Filled f = *filled(v);
-  std::vector<Value*> fill{b.op(Opcode::undef_, {}, {ir::Type(v->type.element())})->result()};
+  std::vector<Value*> fill{b.undef(ir::Type(v->type.element()))};
   for (std::size_t d = 0; d < static_cast<std::size_t>(v->type.rank()); ++d)
     fill.push_back(f.fill ? f.fill->operands[1 + d]
                           : b.emit(Opcode::dim_, {const_cast<Value*>(f.like)}, static_cast<std::int64_t>(d)));
   return b.op(Opcode::fill_, std::move(fill), {v->type})->result();
 }
 
-std::vector<Op*> loops_in(const ir::Function& f) {
+std::vector<Op*> loops_in(Block* block) {
   std::vector<Op*> loops;
-  ir::walk(f.body, [&](Op* op) {
+  ir::walk(block, [&](Op* op) {
     if (op->is(Opcode::loop_)) loops.push_back(op);
   });
   return loops;
+}
+
+std::vector<const Op*> loops_around(const Block* block, const Op* outermost) {
+  std::vector<const Op*> loops;
+  for (const Op* op = block->parent; op; op = op == outermost ? nullptr : op->parent->parent)
+    if (op->is(Opcode::loop_)) loops.push_back(op);
+  std::ranges::reverse(loops);
+  return loops;
+}
+
+Op* only_loop(const Block* body) {
+  Op* found = nullptr;
+  for (Op* op : body->ops) {
+    const bool integer =
+        ir::info(op->code).elementwise && op->result()->type.is_integer() && op->result()->type.is_scalar() && !divides_integers(*op);
+    if (op->is(Opcode::constant_) || op->is(Opcode::dim_) || op->is(Opcode::yield_) || integer) continue;
+    if (!op->is(Opcode::loop_) || found) return nullptr;
+    found = op;
+  }
+  return found;
+}
+
+Value* first_condition(ir::Builder& b, const Op* loop) {
+  Renaming first = ir::pairs(loop->blocks[0]->params, loop->operands);
+  return ir::clone(b, *loop->blocks[0], first).front();
 }
 
 bool reads_loop_entry_value(const Uses& uses, const Op& get, std::size_t state, bool own) {
@@ -167,7 +197,7 @@ bool reads_loop_entry_value(const Uses& uses, const Op& get, std::size_t state, 
     }
     if (!next) return false;
     if (next->is(Opcode::yield_)) return next->operands[state] == v;
-    if (!(next->is(Opcode::set_) || next->is(Opcode::add_at_)) || next->operands[0] != v || !own ||
+    if (!is_write(*next) || next->operands[0] != v || !own ||
         !same_element(get, *next))
       return false;
     v = next->result();

@@ -17,6 +17,9 @@ struct CountedLoop {
 /// How a loop counts, if its condition is `index < bound` with a bound from outside, or a constant.
 std::optional<CountedLoop> counted(const Op* loop);
 
+/// True where nothing but a loop's comparison ends it: its condition computes nothing else.
+bool ends_by_comparison(const Op* loop);
+
 /// True for a loop `while (0 < n)` that takes one from n in every iteration; `index` is n's place in the state,
 /// and the value n - 1 in the body numbers the iterations, from the last to the first.
 struct Countdown {
@@ -44,8 +47,17 @@ std::optional<Filled> filled(const Value* v);
 /// Memory for a tensor of the sizes of a filled one.
 Value* uninitialised_like(ir::Builder& b, const Value* filled);
 
-/// The loops of a function, outer ones first.
-std::vector<Op*> loops_in(const ir::Function& f);
+/// The loops below a block, outer ones first.
+std::vector<Op*> loops_in(Block* block);
+inline std::vector<Op*> loops_in(const ir::Function& f) { return loops_in(f.body); }
+/// The loops around a block, from `outermost` inwards, or all of them.
+std::vector<const Op*> loops_around(const Block* block, const Op* outermost = nullptr);
+
+/// The loop that makes up a body, beside constants, sizes and sums of integers; null where there is more.
+Op* only_loop(const Block* body);
+
+/// Whether a loop has a first iteration: its condition, written before the loop.
+Value* first_condition(ir::Builder& b, const Op* loop);
 
 /// True for one integer, or two constants of it.
 bool same_number(const Value* a, const Value* b);

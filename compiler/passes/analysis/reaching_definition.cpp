@@ -18,16 +18,10 @@ struct Carrier {
   std::size_t index = 0;
 };
 
-bool in_loop(const Block* block) {
-  for (; block->parent; block = block->parent->parent)
-    if (block->parent->is(Opcode::loop_)) return true;
-  return false;
-}
-
 /// The loops around a reading that have the tensor as a piece of their state, the innermost first.
 std::vector<Carrier> carriers(const Op& get) {
   std::vector<Carrier> found;
-  for (const Value* v = get.operands[0]; in_loop(v->block);) {
+  for (const Value* v = get.operands[0]; !loops_around(v->block).empty();) {
     const Op* const op = owner(v);
     if (!v->def) {
       if (!op->is(Opcode::loop_) || v->block != op->blocks[1]) break;

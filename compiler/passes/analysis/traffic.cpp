@@ -34,7 +34,7 @@ const Value* memory(const Value* v) {
       v = loop->operands[v->index];
     } else if (op->is(Opcode::loop_)) {
       v = op->operands[v->index];
-    } else if (op->is(Opcode::set_) || op->is(Opcode::add_at_) || op->is(Opcode::take_) || op->is(Opcode::slice_) ||
+    } else if (is_write(*op) || op->is(Opcode::take_) || op->is(Opcode::slice_) ||
                op->is(Opcode::reshape_) || op->is(Opcode::add_take_) || op->is(Opcode::add_slice_)) {
       v = op->operands[0];
     } else {
@@ -162,9 +162,9 @@ class Walk {
     if (is_access(op)) return access(op, loops, nest);
     for (std::size_t i = 0; i < op.operands.size(); ++i)
       if (op.operands[i]->type.is_tensor() && !ir::only_shape(op, i))
-        whole(nest, loops, op.operands[i], elements(op.operands[i]), true, false);
+        whole(nest, loops, op.operands[i], element_count(op.operands[i]), true, false);
     for (const Value* v : op.results)
-      if (v->type.is_tensor()) whole(nest, loops, v, elements(v), false, true);
+      if (v->type.is_tensor()) whole(nest, loops, v, element_count(v), false, true);
   }
 
   void access(const Op& op, const std::vector<const Op*>& loops, Nest& nest) {
@@ -209,13 +209,13 @@ class Walk {
     for (auto& [loops, r] : nest) {
       r.footprint = {r.each, r.bytes};
       for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) again(r.footprint, *loop, r.varying.contains(*loop));
-      const Amount all{elements(r.tensor), size_of(r.tensor->type)};  // an index may be data
+      const Amount all{element_count(r.tensor), size_of(r.tensor->type)};  // an index may be data
       if (magnitude(all) < magnitude(r.footprint)) r.footprint = all;
       largest = std::max(largest, magnitude(r.footprint));
     }
     std::vector<Amount> amounts;
     for (auto& [loops, r] : nest) {
-      const Amount all{elements(r.tensor), size_of(r.tensor->type)};
+      const Amount all{element_count(r.tensor), size_of(r.tensor->type)};
       Amount a{r.each, r.bytes};
       for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
         const bool varies = r.varying.contains(*loop);
@@ -256,12 +256,7 @@ class Walk {
   }
 
   static double size_of(const ir::Type& type) { return static_cast<double>(element_bytes(type.element())); }
-  static IndexForm elements(const Value* tensor) {
-    IndexForm n = 1;
-    for (std::size_t d = 0; d < tensor->type.dims().size(); ++d) n = n * size_form(tensor, d);
-    return n;
-  }
-  static Amount bytes(const Value* tensor) { return {elements(tensor), size_of(tensor->type)}; }
+  static Amount bytes(const Value* tensor) { return {element_count(tensor), size_of(tensor->type)}; }
 
   Traffic traffic_;
   std::unordered_set<const ir::Function*> running_;

@@ -5,7 +5,7 @@
 #include <map>
 #include <unordered_set>
 
-#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 
 namespace lantern::passes {
@@ -32,28 +32,12 @@ class Elements {
 
   /// Collects the accesses; false where one is to an element that may not be the iteration's own.
   bool own(const NormalizedRange& iterations, std::size_t state) {
-    const Block* body = loop_->blocks[1];
-    if (!uses_.of(loop_->blocks[0]->params[state]).empty()) return false;
-    for (Value* v = body->params[state];;) {
-      chain_.push_back(v);
-      Op* next = nullptr;
-      for (const auto& [op, operand] : uses_.of(v)) {
-        if (op->is(Opcode::get_) && operand == 0) {
-          if (!place(*op, iterations)) return false;
-          continue;
-        }
-        if (next || op->parent != body) return false;
-        next = op;
-        if (op->is(Opcode::yield_)) {
-          if (operand != state) return false;
-        } else if (!(op->is(Opcode::set_) || op->is(Opcode::add_at_)) || operand != 0 || !place(*op, iterations)) {
-          return false;
-        }
-      }
-      if (!next) return false;
-      if (next->is(Opcode::yield_)) return true;
-      v = next->result();
-    }
+    auto use = state_use(uses_, loop_, state);
+    if (!use || !use->is_straight(loop_)) return false;
+    chain_ = std::move(use->values);
+    const auto asks_for_shape = [](const ir::Use& u) { return u.op->is(Opcode::dim_) || u.op->is(Opcode::zeros_like_); };
+    return std::ranges::none_of(chain_, [&](const Value* v) { return std::ranges::any_of(uses_.of(v), asks_for_shape); }) &&
+           std::ranges::all_of(use->accesses(), [&](const Op* op) { return place(*op, iterations); });
   }
 
   bool place(const Op& access, const NormalizedRange& iterations) {
@@ -101,9 +85,7 @@ class Elements {
     const auto gone = [&](const Op* op) {
       return updates.contains(op) || (op->is(Opcode::get_) && read.contains(op->result()));
     };
-    std::vector<Block*> blocks{body};
-    ir::walk(body, [&](const Op* op) { blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end()); });
-    for (Block* b : blocks) std::erase_if(b->ops, gone);
+    for (Block* b : ir::blocks_below(body)) std::erase_if(b->ops, gone);
     body->yields()[state] = body->params[state];
     // What was read may have been made of something read before.
     ir::replace_uses(body, read);
@@ -132,17 +114,15 @@ class Elements {
 }  // namespace
 
 void array_contraction(ir::Module& module) {
-  bool any = false;
-  for (ir::Function* f : module.functions()) {
-    if (!is_direct(*f)) continue;
-    std::unordered_set<const Value*> used;
-    ir::walk(f->body, [&](const Op* op) { used.insert(op->operands.begin(), op->operands.end()); });
-    for (Op* loop : loops_in(*f))
+  const auto run = [&](ir::Function& f) {
+    bool any = false;
+    const Uses uses(f);
+    for (Op* loop : loops_in(f))
       for (std::size_t i = 0; i < loop->operands.size(); ++i)
-        if (loop->operands[i]->type.is_tensor() && !used.contains(loop->results[i]))
-          any |= Elements(module, loop).run(i);
-  }
-  if (any) simplify(module);
+        if (loop->operands[i]->type.is_tensor() && uses.count(loop->results[i]) == 0) any |= Elements(module, loop).run(i);
+    return any;
+  };
+  if (in_direct_style(module, run)) simplify(module);
 }
 
 }  // namespace lantern::passes

@@ -12,8 +12,6 @@ namespace {
 
 constexpr int most_index_operations = 8;  ///< that both sides make
 
-bool is_element_write(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at_); }
-
 class Branch {
  public:
   explicit Branch(Op* branch) : branch_(branch), uses_(branch) {}
@@ -54,11 +52,7 @@ class Branch {
     Value* const old = branch_->results[result];
     now->name = old->name;
     ir::replace_uses(branch_->parent, old, now);
-    const auto at = static_cast<std::ptrdiff_t>(result);
-    branch_->results.erase(branch_->results.begin() + at);
-    for (std::size_t i = result; i < branch_->results.size(); ++i)
-      branch_->results[i]->index = static_cast<std::uint32_t>(i);
-    for (Block* side : branch_->blocks) side->yields().erase(side->yields().begin() + at);
+    remove_result(branch_, result);
     for (const Writes& side : writes) erase(side);
     return true;
   }
@@ -67,7 +61,7 @@ class Branch {
   const Value* writes_of(std::size_t side, std::size_t result, Writes& writes) const {
     const Block* const block = branch_->blocks[side];
     const Value* v = const_cast<Block*>(block)->yields()[result];
-    while (v->def && v->def->parent == block && is_element_write(*v->def) && uses_.once(v)) {
+    while (v->def && v->def->parent == block && is_write(*v->def) && uses_.once(v)) {
       writes.push_back(v->def);
       v = v->def->operands[0];
     }
@@ -102,14 +96,8 @@ class Branch {
 
   /// An index of a side, made before the branch.
   Value* outside(ir::Builder& before, Value* v) {
-    if (!is_inside(v)) return v;
-    std::vector<Value*> operands;
-    for (Value* x : v->def->operands) operands.push_back(outside(before, x));
-    before.loc = v->def->loc;
-    Op* const copy = before.op(v->def->code, operands, {v->type});
-    copy->integer = v->def->integer;
-    copy->result()->name = v->name;
-    return copy->result();
+    Renaming names;
+    return ir::clone_value(before, v, [&](const Value* x) { return is_inside(x); }, names);
   }
 
   Op* branch_;

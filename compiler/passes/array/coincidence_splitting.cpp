@@ -20,17 +20,15 @@ namespace {
 
 constexpr std::size_t most_copied = 100;  ///< operations of a body: splitting makes three copies of them
 
-bool is_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
-
 bool is_splittable(const Op* loop) {
-  if (loop->integer != 0 || loop->blocks[0]->ops.size() > 3 || !counter_of(loop)) return false;
+  if (loop->integer != 0 || !ends_by_comparison(loop) || !counter_of(loop)) return false;
   std::size_t size = 0;
   bool simple = true;
   ir::walk(loop->blocks[1], [&](const Op* op) {
     ++size;
     simple &= op->is(Opcode::branch_) || op->is(Opcode::yield_) ||
-              (is_tape(*op) && op->parent == loop->blocks[1]) ||
-              (op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none);
+              (is_on_tape(*op) && op->parent == loop->blocks[1]) ||
+              is_pure(*op);
   });
   return simple && size <= most_copied;
 }
@@ -66,14 +64,6 @@ std::optional<Point> compared(const Op* loop) {
     if (is_met(loop, counter, at)) return Point{at, op};
   }
   return {};
-}
-
-/// Loops around an operation, outer ones first.
-std::vector<const Op*> loops_around(const Op* op) {
-  std::vector<const Op*> all;
-  for (const Op* o = op->parent->parent; o; o = o->parent->parent)
-    if (o->is(Opcode::loop_)) all.insert(all.begin(), o);
-  return all;
 }
 
 /// In which iteration, by the loop's counter, an element that all iterations access is one that an iteration
@@ -127,9 +117,7 @@ class Coincidence {
     return true;
   }
   bool are_same_or_disjoint(const Op& a, const Op& b) const {
-    bool same = true;
-    for (std::size_t d = 1; d <= rank(a); ++d) same &= index_form(a.operands[d]) == index_form(b.operands[d]);
-    return same ? a.is(Opcode::add_at_) && b.is(Opcode::add_at_) : no_alias(a, b);
+    return same_place(a, b) ? a.is(Opcode::add_at_) && b.is(Opcode::add_at_) : no_alias(a, b);
   }
 
   /// In which iteration the index that moves is the fixed one, where that certainly is one of the loop's.
@@ -201,8 +189,7 @@ class Split {
         b, state,
         [&](ir::Builder& head, const std::vector<Value*>& now) {
           if (end) return head.emit(Opcode::lt_, {now[index_], end});
-          Renaming names;
-          for (std::size_t i = 0; i < now.size(); ++i) names[loop_->blocks[0]->params[i]] = now[i];
+          Renaming names = ir::pairs(loop_->blocks[0]->params, now);
           return ir::clone(head, *loop_->blocks[0], names)[0];
         },
         [&](ir::Builder& body, std::vector<Value*> now) {
@@ -221,7 +208,7 @@ class Split {
     const std::unordered_set<const Op*> before(b.block()->ops.begin(), b.block()->ops.end());
     std::vector<Value*> next = clone_iteration(b, *loop_, state, point_.comparison, answer);
     for (Op* op : b.block()->ops)
-      if (is_tape(*op) && !before.contains(op))
+      if (is_on_tape(*op) && !before.contains(op))
         if (const auto tape = tapes.find(op->integer); tape != tapes.end()) op->integer = tape->second[which];
     return next;
   }
@@ -239,7 +226,7 @@ class Splitting {
     for (Op* loop : loops_in(f)) splittable_.insert(loop);
     std::erase_if(splittable_, [](const Op* loop) { return !is_splittable(loop); });
     ir::walk(f.body, [&](Op* op) {
-      if (is_tape(*op)) tape_uses_[op->integer].push_back(op);
+      if (is_on_tape(*op)) tape_uses_[op->integer].push_back(op);
     });
   }
 
@@ -281,7 +268,7 @@ class Splitting {
   static std::set<std::int64_t> tapes_in(const Op* loop) {
     std::set<std::int64_t> all;
     for (const Op* op : loop->blocks[1]->ops)
-      if (is_tape(*op)) all.insert(op->integer);
+      if (is_on_tape(*op)) all.insert(op->integer);
     return all;
   }
 
@@ -308,7 +295,7 @@ class Splitting {
   /// the same depth are the same loop, forward and backward: one counts up from `first`, the other down, in
   /// whose body its parameter is one more than what numbers the iterations from 0.
   static std::optional<IndexForm> translated(const IndexForm& at, const Op* loop, const Op* other) {
-    auto here = loops_around(loop), there = loops_around(other);
+    auto here = loops_around(loop->parent), there = loops_around(other->parent);
     if (here.size() != there.size()) return {};
     here.push_back(loop), there.push_back(other);
     const bool pushes =
@@ -341,10 +328,7 @@ class Splitting {
 }  // namespace
 
 bool split_at_coincidences(ir::Module& module) {
-  bool any = false;
-  for (ir::Function* f : module.functions())
-    if (is_direct(*f)) any |= Splitting(*f).run();
-  return any;
+  return in_direct_style(module, [](ir::Function& f) { return Splitting(f).run(); });
 }
 
 }  // namespace lantern::passes

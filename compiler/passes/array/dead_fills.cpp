@@ -63,7 +63,7 @@ class Writes {
         bounds_.erase(iterations->index);
         return operand == state;
       }
-      if (operand == 0 && (op->is(Opcode::set_) || op->is(Opcode::add_at_))) {
+      if (operand == 0 && is_write(*op)) {
         if (op->is(Opcode::add_at_)) sums_.push_back(op);
         once_ &= note(*op);
         v = op->result();

@@ -31,22 +31,17 @@ std::vector<Op*> unread_writes(const Op* loop, std::size_t state) {
 }  // namespace
 
 void dead_stores(ir::Module& module) {
-  bool any = false;
-  for (ir::Function* f : module.functions()) {
-    if (!is_direct(*f)) continue;
-    std::unordered_set<const Value*> used;
-    ir::walk(f->body, [&](const Op* op) { used.insert(op->operands.begin(), op->operands.end()); });
+  const auto run = [](ir::Function& f) {
+    const Uses uses(f);
     Renaming instead;
-    for (const Op* loop : loops_in(*f))
-      for (std::size_t s = 0; s < loop->results.size(); ++s) {
-        if (!loop->results[s]->type.is_tensor() || used.contains(loop->results[s])) continue;
-        for (const Op* write : unread_writes(loop, s)) instead[write->result()] = write->operands[0];
-      }
-    if (instead.empty()) continue;
-    any = true;
-    ir::replace_uses(f->body, instead);
-  }
-  if (any) simplify(module);
+    for (const Op* loop : loops_in(f))
+      for (std::size_t s = 0; s < loop->results.size(); ++s)
+        if (loop->results[s]->type.is_tensor() && uses.count(loop->results[s]) == 0)
+          for (const Op* write : unread_writes(loop, s)) instead[write->result()] = write->operands[0];
+    ir::replace_uses(f.body, instead);
+    return !instead.empty();
+  };
+  if (in_direct_style(module, run)) simplify(module);
 }
 
 }  // namespace lantern::passes

@@ -14,35 +14,21 @@ namespace lantern::passes {
 
 namespace {
 
-using Users = std::unordered_map<const Value*, std::vector<Op*>>;
-
-Users users_in(const ir::Function& f) {
-  Users users;
-  ir::walk(f.body, [&](Op* op) {
-    for (const Value* v : op->operands) users[v].push_back(op);
-  });
-  return users;
-}
-
 // ---- one element replaced
 
 /// get(set(filled, i, v), j) becomes select(i == j, v, get(filled, j)).
 class PointUpdateElimination {
  public:
-  explicit PointUpdateElimination(const Users& users) : users_(users) {}
+  explicit PointUpdateElimination(const Uses& uses) : uses_(uses) {}
 
   bool run(Op* set) {
     if (!filled(set->operands[0])) return false;
     const auto rank = static_cast<std::size_t>(set->result()->type.rank());
     for (std::size_t d = 0; d < rank; ++d)
       if (!in_range(*set, d)) return false;
-    const auto all = users_.find(set->result());
-    if (all == users_.end()) return false;
-    const auto reads = [&](const Op* op) {
-      return op->is(Opcode::get_) && std::ranges::count(op->operands, set->result()) == 1;
-    };
-    if (!std::ranges::all_of(all->second, reads)) return false;
-    for (Op* get : all->second) read(*set, get, rank);
+    const auto& all = uses_.of(set->result());
+    if (all.empty() || !std::ranges::all_of(all, [](const ir::Use& use) { return use.op->is(Opcode::get_); })) return false;
+    for (const ir::Use& use : all) read(*set, use.op, rank);
     return true;
   }
 
@@ -62,14 +48,14 @@ class PointUpdateElimination {
     get->operands = {here, set.operands.back(), other};
   }
 
-  const Users& users_;
+  const Uses& uses_;
 };
 
 // ---- rows
 
 class Row {
  public:
-  Row(Op* loop, std::size_t state, const Users& users) : loop_(loop), state_(state), users_(users) {}
+  Row(Op* loop, std::size_t state) : loop_(loop), state_(state), uses_(*loop->parent->function) {}
 
   bool run() {
     if (!find() || !fits()) return false;
@@ -78,34 +64,28 @@ class Row {
   }
 
  private:
-  /// The one user of a value, or null.
-  Op* only_user(const Value* v) const {
-    const auto all = users_.find(v);
-    return all != users_.end() && all->second.size() == 1 ? all->second.front() : nullptr;
-  }
-
   /// The add_take of the iteration's row, and the loop that makes the row.
   bool find() {
     const auto counter = counter_of(loop_);
     const auto start = filled(loop_->operands[state_]);
     Value* const matrix = loop_->blocks[1]->params[state_];
-    if (!counter || !start || !start->zero || users_.contains(loop_->blocks[0]->params[state_])) return false;
-    take_ = only_user(matrix);
+    if (!counter || !start || !start->zero || uses_.count(loop_->blocks[0]->params[state_]) > 0) return false;
+    take_ = uses_.only_user(matrix);
     if (!take_ || !take_->is(Opcode::add_take_) || take_->parent != loop_->blocks[1] ||
         take_->operands[0] != matrix || take_->operands[1] != counter->index ||
-        only_user(take_->result()) != loop_->blocks[1]->ops.back() ||
+        uses_.only_user(take_->result()) != loop_->blocks[1]->ops.back() ||
         loop_->blocks[1]->ops.back()->operands[state_] != take_->result())
       return false;
     Value* const row = take_->operands[2];
     maker_ = row->def;
-    if (!maker_ || !maker_->is(Opcode::loop_) || maker_->parent != take_->parent || only_user(row) != take_)
+    if (!maker_ || !maker_->is(Opcode::loop_) || maker_->parent != take_->parent || uses_.only_user(row) != take_)
       return false;
     place_ = row->index;
     const Value* first = maker_->operands[place_];
     const auto from = filled(first);
     const bool memory = first->def && first->def->is(Opcode::fill_) && first->def->operands[0]->def &&
                         first->def->operands[0]->def->is(Opcode::undef_);
-    return only_user(first) == maker_ && (memory || (from && from->zero));
+    return uses_.only_user(first) == maker_ && (memory || (from && from->zero));
   }
 
   /// Whether all that happens to the array can happen to a row of the matrix.
@@ -118,22 +98,20 @@ class Row {
       if (!(size_form(first, d) == size_form(matrix, d + 1))) return false;
     if (!versions_.collect_defs(maker_, place_)) return false;
     versions_.values.insert(maker_->result(place_));
-    for (const Value* v : versions_.values)
-      if (const auto all = users_.find(v); all != users_.end())
-        for (const Op* op : all->second)
-          if (!may_use(*op, v)) return false;
-    return true;
+    return std::ranges::all_of(versions_.values, [&](const Value* v) {
+      return std::ranges::all_of(uses_.of(v), [&](const ir::Use& use) { return may_use(*use.op, v); });
+    });
   }
   bool may_use(const Op& op, const Value* v) const {
     if (&op == take_) return true;
     if (op.is(Opcode::yield_) || op.is(Opcode::loop_)) {
       for (std::size_t i = 0; i < op.operands.size(); ++i)
         if (op.operands[i] == v && (!versions_.forwards(op, i) ||
-                                    (op.is(Opcode::loop_) && users_.contains(op.blocks[0]->params[i]))))
+                                    (op.is(Opcode::loop_) && uses_.count(op.blocks[0]->params[i]) > 0)))
           return false;
       return true;
     }
-    return (op.is(Opcode::get_) || is_write(op)) && std::ranges::count(op.operands, v) == 1 &&
+    return is_access(op) && std::ranges::count(op.operands, v) == 1 &&
            op.operands[0] == v;
   }
 
@@ -143,9 +121,8 @@ class Row {
     std::unordered_set<Op*> accesses, loops{maker_};
     for (const Value* v : versions_.values) {
       if (v->def && v->def->is(Opcode::loop_)) loops.insert(v->def);
-      if (const auto all = users_.find(v); all != users_.end())
-        for (Op* op : all->second)
-          if (op->is(Opcode::get_) || is_write(*op)) accesses.insert(op);
+      for (const ir::Use& use : uses_.of(v))
+        if (is_access(*use.op)) accesses.insert(use.op);
       const_cast<Value*>(v)->type = type;
     }
     for (Op* loop : loops)
@@ -160,7 +137,7 @@ class Row {
 
   Op* loop_;
   std::size_t state_;
-  const Users& users_;
+  const Uses uses_;
   Op *take_ = nullptr, *maker_ = nullptr;
   std::size_t place_ = 0;
   DefChain versions_;
@@ -182,10 +159,10 @@ void deforestation(ir::Module& module) {
         rows.emplace_back(around, matrix->index);
     });
     if (!sets.empty()) {
-      const Users users = users_in(*f);
-      for (Op* set : sets) any |= PointUpdateElimination(users).run(set);
+      const Uses uses(*f);
+      for (Op* set : sets) any |= PointUpdateElimination(uses).run(set);
     }
-    for (const auto& [loop, state] : rows) any |= Row(loop, state, users_in(*f)).run();
+    for (const auto& [loop, state] : rows) any |= Row(loop, state).run();
   }
   if (any) simplify(module);
 }

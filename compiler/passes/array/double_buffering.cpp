@@ -185,11 +185,7 @@ class Buffers {
 }  // namespace
 
 std::vector<std::pair<std::size_t, std::size_t>> double_buffering(Op* loop) {
-  std::vector<Op*> inner;
-  ir::walk(loop->blocks[1], [&](Op* op) {
-    if (op->is(Opcode::loop_)) inner.push_back(op);
-  });
-  for (Op* l : inner)
+  for (Op* l : loops_in(loop->blocks[1]))
     for (const auto& [from, to] : Buffers(l).run())
       ir::replace_uses(l->parent, l->results[from], l->results[to]);
   return Buffers(loop).run();

@@ -51,16 +51,9 @@ class Expander {
   explicit Expander(ir::Function& f) : module_(*f.module), function_(f) {}
 
   bool run() {
-    bool any = false;
-    std::vector<Block*> blocks = {function_.body};
-    ir::walk(function_.body, [&](Op* op) {
-      any |= ir::info(op->code).composed;
-      blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end());
-    });
-    if (!any) return false;
-    for (Block* block : blocks) expand(block);
+    for (Block* block : ir::blocks_below(function_.body)) expand(block);
     ir::replace_uses(function_.body, written_out_);
-    return true;
+    return !written_out_.empty();
   }
 
  private:

@@ -15,17 +15,11 @@ namespace {
 constexpr std::int64_t most_unrolled = 4;
 constexpr std::size_t most_unrolled_operations = 400;  ///< of all iterations together
 
-bool is_inside_loop(const Op* op) {
-  for (const Block* b = op->parent; b && b->parent; b = b->parent->parent)
-    if (b->parent->is(Opcode::loop_)) return true;
-  return false;
-}
-
 /// How many iterations are written out; 0 where the loop stays.
 std::int64_t iterations_to_write(Op* loop) {
   const auto iterations = known_trip_counts(loop);
-  if (!iterations || *iterations < 1 || *iterations > most_unrolled || loop->integer != 0 || loop->blocks[0]->ops.size() > 3 ||
-      !is_inside_loop(loop))
+  if (!iterations || *iterations < 1 || *iterations > most_unrolled || loop->integer != 0 ||
+      !ends_by_comparison(loop) || loops_around(loop->parent).empty())
     return 0;
   std::size_t size = 0;
   bool fits = true;
@@ -48,8 +42,7 @@ void full_unrolling(ir::Module& module) {
       for (Op* loop : loops_in(*f)) {
         const std::int64_t iterations = iterations_to_write(loop);
         if (iterations == 0) continue;
-        const std::vector<Value*> state = unrolled(loop, iterations);
-        for (std::size_t i = 0; i < state.size(); ++i) instead[loop->results[i]] = state[i];
+        instead.merge(ir::pairs(loop->results, unrolled(loop, iterations)));
         gone.push_back(loop);
       }
       any = !gone.empty();

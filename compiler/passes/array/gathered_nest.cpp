@@ -16,13 +16,10 @@ Value* both(ir::Builder& b, Value* x, Value* y) { return x && y ? b.emit(Opcode:
 template <class One, class Other>
 Value* either(ir::Builder& b, Value* condition, Value* t, const One& one, const Other& other) {
   if (!condition) return one(b, t);
-  Op* const branch = b.branch(condition, {t->type});
-  ir::Builder yes(b.module(), branch->blocks[0]), no(b.module(), branch->blocks[1]);
-  yes.loc = no.loc = b.loc;
-  yes.yield({one(yes, t)});
-  no.yield({other(no, t)});
-  branch->result()->name = t->name;
-  return branch->result();
+  Value* const made = build_branch(
+      b, condition, t->type, [&](ir::Builder& yes) { return one(yes, t); }, [&](ir::Builder& no) { return other(no, t); });
+  made->name = t->name;
+  return made;
 }
 template <class Some>
 Value* if_so(ir::Builder& b, Value* condition, Value* t, const Some& some) {

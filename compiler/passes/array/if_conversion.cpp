@@ -7,8 +7,8 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
-#include "lantern/compiler/passes/array/loop_versioning.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
@@ -55,9 +55,7 @@ class Conversion {
           continue;
         }
         if (op->is(Opcode::get_) && common_read(op)) continue;
-        const bool divides_integers =
-            (op->is(Opcode::div_) || op->is(Opcode::rem_)) && op->result()->type.is_integer();
-        if (!ir::info(op->code).elementwise || !op->blocks.empty() || divides_integers ||
+        if (!ir::info(op->code).elementwise || !op->blocks.empty() || divides_integers(*op) ||
             !op->result()->type.is_scalar())
           return false;
       }
@@ -139,25 +137,13 @@ class Conversion {
       }
     }
     ir::replace_uses(branch_->parent, branch_->results[result], now);
-    const auto at = static_cast<std::ptrdiff_t>(result);
-    branch_->results.erase(branch_->results.begin() + at);
-    for (std::size_t i = result; i < branch_->results.size(); ++i)
-      branch_->results[i]->index = static_cast<std::uint32_t>(i);
-    for (Block* side : branch_->blocks) side->yields().erase(side->yields().begin() + at);
+    remove_result(branch_, result);
     for (const std::vector<Op*>& side : sums) erase(side);
   }
 
   /// A value of a side, computed after the branch.
   Value* outside(ir::Builder& b, Value* v, std::size_t side, Renaming& names) const {
-    if (!v->def || v->def->parent != branch_->blocks[side]) return v;
-    if (const auto known = names.find(v); known != names.end()) return known->second;
-    std::vector<Value*> operands;
-    for (Value* x : v->def->operands) operands.push_back(outside(b, x, side, names));
-    Op* const copy = b.op(v->def->code, operands, {v->type});
-    copy->number = v->def->number;
-    copy->integer = v->def->integer;
-    copy->result()->name = v->name;
-    return names[v] = copy->result();
+    return ir::clone_value(b, v, [&](const Value* x) { return x->block == branch_->blocks[side]; }, names);
   }
 
   Op* branch_;
@@ -277,19 +263,6 @@ bool has_neighbours(const std::vector<Op*>& branches) {
   });
 }
 
-/// Loop versioning: the nest is put behind the condition, and a copy of it on the other side.
-void version(ir::Module& module, Op* nest, Value* condition) {
-  std::vector<ir::Type> types;
-  for (const Value* v : nest->results) types.push_back(v->type);
-  ir::Builder b = ir::Builder::before(nest);
-  b.loc = nest->loc;
-  Block* const around = nest->parent;
-  Op* const branch = b.branch(condition, types);
-  std::erase(around->ops, nest);
-  ir::Builder(module, branch->blocks[0]).take(nest);
-  complete_versions(module, branch, nest, around);
-}
-
 bool convert(ir::Module& module, Op* loop, const std::vector<Op*>& branches) {
   constexpr std::size_t longest = 200;
   std::vector<Conversion> possible;
@@ -307,7 +280,7 @@ bool convert(ir::Module& module, Op* loop, const std::vector<Op*>& branches) {
                              ? all_in_range(around, unproved)
                              : nullptr;
     if (there)
-      version(module, around.outermost(), there);
+      keep_alternative(module, around.outermost(), there);
     else
       std::erase_if(possible, [](const Conversion& c) { return !c.unproved().empty(); });
   }

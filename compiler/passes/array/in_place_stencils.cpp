@@ -15,10 +15,9 @@ namespace lantern::passes {
 
 namespace {
 
-/// The operation of a block that another one is, or is in.
+/// Where an operation is in a block, or the one that holds it.
 std::ptrdiff_t position(const Block* body, const Op* op) {
-  while (op->parent != body) op = op->parent->parent;
-  return std::ranges::find(body->ops, op) - body->ops.begin();
+  return std::ranges::find(body->ops, ir::holder_in(body, op)) - body->ops.begin();
 }
 
 void in_place_stencils(const Op* loop, std::size_t state) {

@@ -126,14 +126,8 @@ class LoopSplitter {
   }
 
   Value* before_loop(const IndexForm& f) {
-    auto& ops = loop_->parent->ops;
-    const auto at = std::ranges::find(ops, loop_) - ops.begin();
-    const auto end = static_cast<std::ptrdiff_t>(ops.size());
-    ir::Builder b(module_, loop_->parent);
-    b.loc = loop_->loc;
-    Value* const v = materialise(b, f);
-    std::rotate(ops.begin() + at, ops.begin() + end, ops.end());
-    return v;
+    ir::Builder b = ir::Builder::before(loop_);
+    return materialise(b, f);
   }
 
   /// Short, computes and updates alone, and has a branch that is more than a choice between numbers.
@@ -150,7 +144,7 @@ class LoopSplitter {
         if (op->is(Opcode::branch_))
           for (Block* side : op->blocks)
             ir::walk(side, [&](const Op* o) {
-              branches |= o->is(Opcode::get_) || o->is(Opcode::set_) || o->is(Opcode::add_at_);
+              branches |= is_access(*o);
             });
       });
     if (!simple || !branches || size > most_split) return false;
@@ -287,15 +281,12 @@ class LoopSplitter {
   /// One iteration, if a condition holds.
   std::vector<Value*> iteration(ir::Builder& b, const Threshold& t, std::vector<Value*> state, Value* number,
                            Value* condition, bool answer) {
-    std::vector<ir::Type> types;
-    for (const Value* r : loop_->results) types.push_back(r->type);
-    Op* const branch = b.branch(condition, types);
-    ir::Builder yes(module_, branch->blocks[0]), no(module_, branch->blocks[1]);
-    yes.loc = no.loc = b.loc;
-    no.yield(state);
+    const LoopValues before = state;
     state[range_.index] = number;
-    yes.yield(clone_iteration(yes, *loop_, state, t.comparison, answer));
-    return branch->results;
+    return build_branch(
+        b, condition, ir::types_of(loop_->results),
+        [&](ir::Builder& yes) { return clone_iteration(yes, *loop_, state, t.comparison, answer); },
+        [&](ir::Builder&) { return before; });
   }
 
   ir::Module& module_;

@@ -67,16 +67,13 @@ class Motion {
   /// Whether the loop's condition can be asked for twice.
   bool takes_condition() const {
     return std::ranges::all_of(loop_->blocks[0]->ops, [](const Op* op) {
-      return op->is(Opcode::yield_) || (op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none);
+      return op->is(Opcode::yield_) || is_pure(*op);
     });
   }
   /// An engine may be missing, which is an error only of a program that asks for it. Else the value is 1, which divides.
   void take_if_it_runs(Op* op, ir::Builder& before) {
     before.loc = op->loc;
-    Renaming names;
-    const Block& condition = *loop_->blocks[0];
-    for (std::size_t i = 0; i < condition.params.size(); ++i) names[condition.params[i]] = loop_->operands[i];
-    Op* const asked = before.branch(ir::clone(before, condition, names)[0], {ir::I64});
+    Op* const asked = before.branch(first_condition(before, loop_), {ir::I64});
     ir::Builder inside(before.module(), asked->blocks[0]), otherwise(before.module(), asked->blocks[1]);
     inside.take(op);
     inside.yield({op->result()});
@@ -91,15 +88,13 @@ class Motion {
 }  // namespace
 
 void invariant_integers(ir::Module& module) {
-  bool any = false;
-  for (ir::Function* f : module.functions()) {
-    if (!is_direct(*f)) continue;
-    bool here = false;
-    for (Op* loop : loops_in(*f) | std::views::reverse) here |= Motion(loop).run();
-    if (here) cse(*f);
-    any |= here;
-  }
-  if (any) eliminate_dead(module);
+  const auto run = [](ir::Function& f) {
+    bool any = false;
+    for (Op* loop : loops_in(f) | std::views::reverse) any |= Motion(loop).run();
+    if (any) cse(f);
+    return any;
+  };
+  if (in_direct_style(module, run)) eliminate_dead(module);
 }
 
 }  // namespace lantern::passes

@@ -58,7 +58,7 @@ class InvariantTable {
   Value* numbers(ir::Builder& b) {
     std::vector<Value*> sizes;
     for (const std::size_t i : used_) {
-      Value* const bound = copied(b, loops_[i].bound);
+      Value* const bound = made_here(b, loops_[i].bound);
       sizes.push_back(b.emit(Opcode::imax_, {bound, b.integer(0, bound->type)}));
     }
     return elements_of_sizes(b, sizes);
@@ -141,8 +141,7 @@ class InvariantTable {
 
   /// Reads outside a tensor and divides by zero where the program would not get to it.
   static bool may_fail(const Op& op) {
-    return op.is(Opcode::get_) ||
-           ((op.is(Opcode::div_) || op.is(Opcode::rem_)) && op.result()->type.is_integer());
+    return op.is(Opcode::get_) || divides_integers(op);
   }
 
   static bool may_move(const Op& op) {
@@ -160,27 +159,22 @@ class InvariantTable {
     Value* some = nullptr;
     for (std::size_t i = 0; i < n && reads_; ++i) {
       if (used_.contains(i) || constant_trip_count(loops_[i].loop)) continue;
-      Value* one = b.emit(Opcode::lt_, {copied(b, loops_[i].first), copied(b, loops_[i].bound)});
+      Value* one = b.emit(Opcode::lt_, {made_here(b, loops_[i].first), made_here(b, loops_[i].bound)});
       some = some ? b.emit(Opcode::land_, {some, one}) : one;
     }
     Value* replacement = nullptr;
     if (used_.empty()) {
-      if (some) {
-        Op* branch = b.branch(some, {op_->result()->type});
-        ir::Builder yes(module_, branch->blocks[0]), no(module_, branch->blocks[1]);
-        yes.yield({clone(yes, op_->result(), loop, {})});
-        no.yield({no.number(0.0, op_->result()->type)});
-        replacement = branch->result();
-      } else {
-        replacement = clone(b, op_->result(), loop, {});
-      }
+      const ir::Type& type = op_->result()->type;
+      const auto computed = [&](ir::Builder& to) { return clone(to, op_->result(), loop, {}); };
+      replacement = some ? build_branch(b, some, type, computed, [&](ir::Builder& no) { return no.number(0.0, type); })
+                         : computed(b);
     } else {
       // From the outermost loop in.
       std::vector<std::size_t> order(used_.begin(), used_.end());
       std::ranges::sort(order, std::greater<>());
       std::vector<Value*> sizes;
       for (const std::size_t i : order) {
-        Value* bound = copied(b, loops_[i].bound);
+        Value* bound = made_here(b, loops_[i].bound);
         if (some) bound = b.emit(Opcode::select_, {some, bound, b.integer(0, bound->type)});
         sizes.push_back(b.emit(Opcode::imax_, {bound, b.integer(0, bound->type)}));
       }
@@ -209,23 +203,11 @@ class InvariantTable {
 
   using Indices = std::vector<std::pair<const Value*, Value*>>;
 
-  /// A constant may be where it cannot be seen from outside.
-  Value* copied(ir::Builder& b, Value* v) {
-    return constant(v) ? b.integer(constant(v)->integer, v->type) : v;
-  }
-
   /// The value as computed before `outermost`, with indices in place of the inner loops'.
   Value* clone(ir::Builder& b, const Value* v, const Op* outermost, const Indices& at) {
     Renaming copies(at.begin(), at.end());
-    const auto copy = [&](const auto& self, const Value* from) -> Value* {
-      if (const auto known = copies.find(from); known != copies.end()) return known->second;
-      if (ir::visible_from(from, outermost->parent)) return const_cast<Value*>(from);
-      const Op* def = from->def;
-      std::vector<Value*> operands;
-      for (const Value* o : def->operands) operands.push_back(self(self, o));
-      return ir::clone_over(b, *def, std::move(operands), copies)->result();
-    };
-    return copy(copy, v);
+    const auto inside = [&](const Value* x) { return !ir::visible_from(x, outermost->parent); };
+    return ir::clone_value(b, const_cast<Value*>(v), inside, copies);
   }
 
   ir::Module& module_;

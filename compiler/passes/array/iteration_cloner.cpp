@@ -10,7 +10,7 @@
 namespace lantern::passes {
 
 std::optional<IterationRange> iteration_range(const Op* loop) {
-  if (!loop->is(Opcode::loop_) || loop->integer != 0 || loop->blocks[0]->ops.size() > 3) return {};
+  if (!loop->is(Opcode::loop_) || loop->integer != 0 || !ends_by_comparison(loop)) return {};
   IterationRange r;
   if (const auto up = counted(loop)) {
     r.index = up->index;
@@ -55,7 +55,7 @@ bool is_rematerialisable(std::vector<const Value*> values, const std::function<b
       values.push_back(op.operands[0]);
       continue;
     }
-    if (op.is(Opcode::set_) || op.is(Opcode::add_at_) || !op.blocks.empty() || seen.size() > most_cloned ||
+    if (is_write(op) || !op.blocks.empty() || seen.size() > most_cloned ||
         ir::info(op.code).effect != ir::Effect::none)
       return false;
     const bool state = op.is(Opcode::get_) && inside(op.operands[0]);

@@ -10,6 +10,7 @@
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
+#include "lantern/compiler/passes/array/iteration_cloner.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 
 namespace lantern::passes {
@@ -22,13 +23,6 @@ constexpr int most_looked_at = 2000;
 /// proportional time for longer ones.
 constexpr std::size_t longest_body = 400;
 
-/// What may not change places with its like.
-bool keeps_order(const Op& op) {
-  const ir::Effect effect = ir::info(op.code).effect;
-  return effect == ir::Effect::effect || effect == ir::Effect::cell || op.is(Opcode::call_) ||
-         op.is(Opcode::jump_);
-}
-
 /// False for a loop of which no index can be out of range, so that it may run behind a check.
 bool may_fail(const Op* loop) {
   bool may = false;
@@ -39,31 +33,13 @@ bool may_fail(const Op* loop) {
           may |= !in_range(*op, d);
       else
         may |= !ir::info(op->code).elementwise && !op->is(Opcode::constant_) && !op->is(Opcode::yield_);
-      may |= (op->is(Opcode::div_) || op->is(Opcode::rem_)) && op->result()->type.is_integer();
+      may |= divides_integers(*op);
     });
   return may;
 }
 
-/// How a loop goes through its iterations.
-struct IterationPair {
-  std::size_t index = 0;
-  const Value* from = nullptr;   ///< the index at the start
-  const Value* bound = nullptr;  ///< null where it counts down to zero
-  Value* iteration = nullptr;         ///< in the body: what numbers the iterations
-};
-
-std::optional<IterationPair> iterations(const Op* loop) {
-  if (loop->integer != 0) return {};               // a bound on memory
-  if (loop->blocks[0]->ops.size() > 3) return {};  // the condition asks something else
-  if (const auto up = counted(loop))
-    return IterationPair{up->index, loop->operands[up->index], up->bound, loop->blocks[1]->params[up->index]};
-  if (const auto down = counts_down(loop))
-    return IterationPair{down->index, loop->operands[down->index], nullptr, down->iteration};
-  return {};
-}
-
-bool same_iterations(const IterationPair& a, const IterationPair& b) {
-  return same_number(a.from, b.from) && !a.bound == !b.bound && (!a.bound || same_number(a.bound, b.bound));
+bool same_iterations(const IterationRange& a, const IterationRange& b) {
+  return a.first == b.first && a.last == b.last && a.ahead == b.ahead;
 }
 
 /// Everything done to a piece of a loop's state happens at elements whose index number `at` is the iteration's; or
@@ -134,8 +110,8 @@ class Fusion {
         askers_(askers),
         a_(first),
         b_(second),
-        in_a_(*iterations(first)),
-        in_b_(*iterations(second)) {}
+        in_a_(*iteration_range(first)),
+        in_b_(*iteration_range(second)) {}
 
   bool run() {
     if (!may_join()) return false;
@@ -162,9 +138,9 @@ class Fusion {
       const std::size_t j = static_cast<std::size_t>(state - b_->operands.begin());
       bool own = false;
       for (std::size_t at = 0; at < static_cast<std::size_t>(r->type.rank()) && !own; ++at)
-        own = own_elements(in_a, a_, i, in_a_.iteration, at, handed_on) &&
+        own = own_elements(in_a, a_, i, in_a_.number, at, handed_on) &&
               (handed_on ? in_b.of(r).empty() && in_b.of(b_->blocks[0]->params[j]).empty() &&
-                               own_elements(in_b, b_, j, in_b_.iteration, at, true)
+                               own_elements(in_b, b_, j, in_b_.number, at, true)
                          : only_reads(in_b, r, at));
       if (!own) return false;
     }
@@ -177,7 +153,7 @@ class Fusion {
   bool only_reads(const Uses& uses, const Value* r, std::size_t at) const {
     return std::ranges::all_of(uses.of(r), [&](const ir::Use& use) {
       return use.op->is(Opcode::dim_) || use.op->is(Opcode::zeros_like_) ||
-             (use.op->is(Opcode::get_) && use.operand == 0 && use.op->operands[1 + at] == in_b_.iteration);
+             (use.op->is(Opcode::get_) && use.operand == 0 && use.op->operands[1 + at] == in_b_.number);
     });
   }
 
@@ -194,9 +170,9 @@ class Fusion {
     for (auto it = std::ranges::find(ops, a_) + 1; *it != b_; ++it) {
       bool disturbs = false;
       const auto look = [&](const Op* op) {
-        disturbs |= (op->is(Opcode::check_) ? fails : keeps_order(*op)) || ir::info(op->code).effect == ir::Effect::tape ||
+        disturbs |= (op->is(Opcode::check_) ? fails : keeps_order(*op)) || is_on_tape(*op) ||
                     ++looked > most_looked_at;
-        const bool updates = op->is(Opcode::set_) || op->is(Opcode::add_at_) || op->is(Opcode::loop_);
+        const bool updates = is_write(*op) || op->is(Opcode::loop_);
         for (const Value* v : op->operands) disturbs |= made.contains(v) || (updates && reads(v));
       };
       look(*it);
@@ -213,7 +189,7 @@ class Fusion {
     bool ordered = false;
     for (int k = 0; k < 2; ++k)
       ir::walk(body(k ? b_ : a_), [&](const Op* op) {
-        if (op->is(Opcode::push_) || op->is(Opcode::pop_))
+        if (is_on_tape(*op))
           tapes[k].insert(op->integer);
         else
           ordered |= keeps_order(*op);
@@ -227,7 +203,7 @@ class Fusion {
     Renaming in_first, in_second, outside;
     in_first[from->params[in_a_.index]] = to->params[in_b_.index];
     outside[a_->result(in_a_.index)] = b_->result(in_b_.index);
-    if (in_a_.iteration->def) in_second[in_b_.iteration] = in_a_.iteration;
+    if (in_a_.number->def) in_second[in_b_.number] = in_a_.number;
     const auto second_yield = to->ops.back();
     for (std::size_t i = 0; i < a_->results.size(); ++i) {
       if (i == in_a_.index) continue;
@@ -260,13 +236,8 @@ class Fusion {
     rename(from, in_first);
     for (std::size_t k = 0; k < own; ++k)
       second_yield->operands[k] = ir::renamed(in_first, second_yield->operands[k]);
-    std::vector<Op*> moved(from->ops.begin(), from->ops.end() - 1);
-    for (Op* op : moved) {
-      op->parent = to;
-      for (Value* r : op->results) r->block = to;
-    }
-    to->ops.insert(to->ops.begin(), moved.begin(), moved.end());
-    from->ops.clear();
+    from->ops.pop_back();
+    ir::Builder::before(to->ops.front()).take(std::exchange(from->ops, {}));
     std::erase(a_->parent->ops, a_);
     askers_.leave_out(a_);
     askers_.leave_out(yield);
@@ -277,7 +248,7 @@ class Fusion {
   Independence& independent_;
   UseMap& askers_;
   Op *a_, *b_;
-  IterationPair in_a_, in_b_;
+  IterationRange in_a_, in_b_;
 };
 
 /// The loops of the same block whose results a loop asks for, the nearest first.
@@ -303,10 +274,11 @@ bool fuse_in(ir::Module& module, Block* block) {
     UseMap askers(block);
     const std::vector<Op*> ops = block->ops;
     for (Op* second : ops) {
-      if (!second->is(Opcode::loop_) || !iterations(second)) continue;
+      if (!second->is(Opcode::loop_) || !iteration_range(second)) continue;
       const auto join_one = [&] {
         return std::ranges::any_of(asked_for(second), [&](Op* first) {
-          return iterations(first) && same_iterations(*iterations(first), *iterations(second)) &&
+          const auto a = iteration_range(first), b = iteration_range(second);
+          return a && same_iterations(*a, *b) &&
                  Fusion(module, independent, askers, first, second).run();
         });
       };
@@ -321,10 +293,7 @@ bool fuse_in(ir::Module& module, Block* block) {
 }  // namespace
 
 void loop_fusion(ir::Module& module) {
-  bool any = false;
-  for (ir::Function* f : module.functions())
-    if (is_direct(*f)) any |= fuse_in(module, f->body);
-  if (any) simplify(module);
+  if (in_direct_style(module, [&](ir::Function& f) { return fuse_in(module, f.body); })) simplify(module);
 }
 
 }  // namespace lantern::passes

@@ -11,6 +11,7 @@
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/ir/clone.hpp"
 
@@ -23,12 +24,9 @@ constexpr std::size_t largest_body = 400;  ///< operations
 
 /// True for what computes numbers, and neither fails nor is seen by anybody.
 bool computes(const Op& op) {
-  const auto integer_quotient = [&] {
-    return (op.is(Opcode::div_) || op.is(Opcode::rem_)) && op.result()->type.is_integer();
-  };
   const auto number = [](const Value* v) { return v->type.is_scalar() && !v->type.is_vector(); };
-  return op.blocks.empty() && ir::info(op.code).effect == ir::Effect::none && op.results.size() == 1 &&
-         number(op.result()) && std::ranges::all_of(op.operands, number) && !integer_quotient();
+  return is_pure(op) && op.results.size() == 1 && number(op.result()) && std::ranges::all_of(op.operands, number) &&
+         !divides_integers(op);
 }
 
 /// A loop that does nothing but run another one, and compute numbers for it.
@@ -75,7 +73,7 @@ class Interchange {
   };
   static std::optional<Count> count(const Op* loop) {
     const auto counter = counter_of(loop);
-    if (!counter || loop->blocks[0]->ops.size() > 3) return {};
+    if (!counter || !ends_by_comparison(loop)) return {};
     return Count{counter->index->index, *counter};
   }
 
@@ -234,17 +232,15 @@ class Interchange {
     } else {
       std::vector<ir::Type> types;
       for (const auto& [s, at] : state_) types.push_back(outer_->results[s]->type);
-      Value* const known = condition(b);
-      Op* const branch = b.branch(known, types);
-      ir::Builder other(b.module(), branch->blocks[0]), same(b.module(), branch->blocks[1]);
-      other.loc = same.loc = b.loc;
-      other.yield(other_order(other));
-      Renaming names;
-      const Op* const copy = ir::clone(same, *outer_, names);
-      std::vector<Value*> given;
-      for (const auto& [s, at] : state_) given.push_back(copy->results[s]);
-      same.yield(given);
-      results = branch->results;
+      results = build_branch(
+          b, condition(b), types, [&](ir::Builder& other) { return other_order(other); },
+          [&](ir::Builder& same) {
+            Renaming names;
+            const Op* const copy = ir::clone(same, *outer_, names);
+            std::vector<Value*> given;
+            for (const auto& [s, at] : state_) given.push_back(copy->results[s]);
+            return given;
+          });
     }
     for (std::size_t i = 0; i < state_.size(); ++i) {
       const Value* const before = outer_->results[state_[i].first];

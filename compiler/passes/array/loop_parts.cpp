@@ -35,8 +35,7 @@ void take_known_sides(ir::Builder& b, const Value* known, bool answer, std::vect
 std::vector<Value*> clone_iteration(ir::Builder& b, const Op& loop, const std::vector<Value*>& state,
                                     const Op* comparison, bool answer) {
   const Block& body = *loop.blocks[1];
-  Renaming names;
-  for (std::size_t i = 0; i < state.size(); ++i) names[body.params[i]] = state[i];
+  Renaming names = ir::pairs(body.params, state);
   Value* const known = comparison ? b.boolean(answer) : nullptr;
   std::vector<Value*> next = ir::clone(b, body, names);
   if (!comparison) return next;
@@ -49,11 +48,9 @@ std::vector<Value*> clone_iteration(ir::Builder& b, const Op& loop, const std::v
 }
 
 void replace_loop(Op* loop, const std::vector<Value*>& results) {
-  Renaming now;
-  for (std::size_t i = 0; i < results.size(); ++i) now[loop->results[i]] = results[i];
   Block* const block = loop->parent;
   std::erase(block->ops, loop);
-  ir::replace_uses(block, now);
+  ir::replace_uses(block, ir::pairs(loop->results, results));
 }
 
 }  // namespace lantern::passes

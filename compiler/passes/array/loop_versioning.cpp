@@ -5,7 +5,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
-#include "lantern/ir/clone.hpp"
+#include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/ir/uses.hpp"
 
 namespace lantern::passes {
@@ -21,7 +21,7 @@ bool is_versionable(const Op* loop) {
   bool simple = true;
   ir::walk(loop->blocks[1], [&](const Op* op) {
     ++size;
-    simple &= op->is(Opcode::yield_) || (op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none);
+    simple &= op->is(Opcode::yield_) || is_pure(*op);
   });
   return simple && size <= most_versioned;
 }
@@ -71,46 +71,26 @@ std::vector<Value*> versioned(ir::Module& module, Op* loop) {
   if (!before.use) return {};
   Block* const around = loop->parent;
   const std::vector<Op*> ops = around->ops;
-  std::vector<ir::Type> types;
-  for (const Value* v : loop->results) types.push_back(v->type);
   for (const IndexForm& distance : distances(*before.use, loop)) {
     ir::Builder b = ir::Builder::before(loop);
-    b.loc = loop->loc;
-    Op* const branch = b.branch(b.emit(Opcode::le_, {b.integer(0), materialise(b, distance)}), types);
+    Value* const condition = b.emit(Opcode::le_, {b.integer(0), materialise(b, distance)});
+    // Behind the condition for a moment: what does it say about the loop?
+    Op* const branch = b.branch(condition, {});
     std::erase(around->ops, loop);
-    ir::Builder first(module, branch->blocks[0]);
-    first.take(loop);
-    if (obstacle(loop).any) {
-      around->ops = ops;
-      loop->parent = around;
-      for (Value* v : loop->results) v->block = around;
-      continue;
-    }
-    complete_versions(module, branch, loop, around);
-    return branch->results;
+    ir::Builder(module, branch->blocks[0]).take(loop);
+    const bool helps = !obstacle(loop).any;
+    ir::Builder::before(branch).take(loop);
+    std::erase(around->ops, branch);
+    if (helps) return keep_alternative(module, loop, condition)->results;
+    around->ops = ops;
   }
   return {};
 }
 
 }  // namespace
 
-void complete_versions(ir::Module& module, Op* branch, Op* loop, Block* around) {
-  Renaming names, results;
-  ir::Builder first(module, branch->blocks[0]), second(module, branch->blocks[1]);
-  second.yield(ir::clone(second, *loop, names)->results);
-  for (std::size_t i = 0; i < loop->results.size(); ++i) {
-    results[loop->results[i]] = branch->results[i];
-    branch->results[i]->name = loop->results[i]->name;
-  }
-  ir::replace_uses(around, results);
-  first.yield(loop->results);
-}
-
 std::vector<Value*> loop_versioning(ir::Module& module, Op* loop, std::vector<Value*> results) {
-  std::vector<Op*> loops;
-  ir::walk(loop->blocks[1], [&](Op* op) {
-    if (op->is(Opcode::loop_)) loops.push_back(op);
-  });
+  const std::vector<Op*> loops = loops_in(loop->blocks[1]);
   for (Op* inner : loops) versioned(module, inner);
   if (!loops.empty() || results != loop->results) return results;
   const std::vector<Value*> now = versioned(module, loop);

@@ -23,8 +23,4 @@ namespace lantern::passes {
 /// loop's results. Returns them, or the results of the branch between the two versions.
 std::vector<ir::Value*> loop_versioning(ir::Module& module, ir::Op* loop, std::vector<ir::Value*> results);
 
-/// Completes a branch whose first side has taken `loop`: a copy of the loop goes to the second side, and the branch's results
-/// replace the loop's. `around` is the block that held the loop.
-void complete_versions(ir::Module& module, ir::Op* branch, ir::Op* loop, ir::Block* around);
-
 }  // namespace lantern::passes

@@ -172,18 +172,11 @@ class Lowering {
       std::vector<ir::Size> sizes;
       for (std::size_t d = 0; d < type.dims().size(); ++d) sizes.push_back(source(op->operands[0], d));
       if (std::ranges::any_of(sizes, [&](const ir::Size& s) { return s.value == op->operands[0]; })) continue;
-      ir::Block* const block = op->parent;
-      const auto at = std::ranges::find(block->ops, op) - block->ops.begin();
-      const std::vector<Op*> behind(block->ops.begin() + at + 1, block->ops.end());
-      block->ops.resize(static_cast<std::size_t>(at));
-      Builder b(module_, block);
-      b.loc = op->loc;
+      Builder b = Builder::before(op);
       std::vector<Value*> operands{zero(b, type.element())};
       for (const ir::Size& s : sizes) operands.push_back(size_value(b, s));
       op->code = Opcode::fill_;
       op->operands = std::move(operands);
-      block->ops.push_back(op);
-      block->ops.insert(block->ops.end(), behind.begin(), behind.end());
     }
   }
 
@@ -214,10 +207,7 @@ class Lowering {
   }
 
   Value* size_value(Builder& b, const ir::Size& s) {
-    if (s.dimension < 0) {
-      const Op* c = constant(s.value);
-      return c ? b.integer(c->integer) : now(s.value);
-    }
+    if (s.dimension < 0) return constant(s.value) ? b.again(*s.value->def) : now(s.value);
     const std::int64_t known = s.value->type.dims()[static_cast<std::size_t>(s.dimension)];
     return known != ir::dynamic ? b.integer(known) : b.emit(Opcode::dim_, {now(s.value)}, s.dimension);
   }
@@ -490,7 +480,7 @@ class Lowering {
         continue;
       }
       const std::vector<Op*> needed = needs(op);
-      const bool may_wait = op->blocks.empty() && ir::info(op->code).effect == ir::Effect::none &&
+      const bool may_wait = is_pure(*op) &&
                             !op->is(Opcode::yield_) && !ir::updates_first(*op) && op->results.size() == 1;
       if (!needed.empty() && may_wait) {
         wait(op);

@@ -108,10 +108,7 @@ class Writer {
   Value* memory(const NestMember& m, const ir::Type& type, bool zeros) {
     ir::Builder& b = here();
     const ir::Type element(type.element());
-    Value* const value = !zeros                       ? b.op(Opcode::undef_, {}, {element})->result()
-                         : element.is_float_element() ? b.number(0, element)
-                                                      : b.integer(0, element);
-    std::vector<Value*> operands{value};
+    std::vector<Value*> operands{zeros ? b.zero(element) : b.undef(element)};
     operands.insert(operands.end(), m.sizes.begin(), m.sizes.end());
     return b.emit(Opcode::fill_, operands, 0, type.dims());
   }
@@ -275,9 +272,7 @@ class Writer {
     for (std::size_t d = 0; d < at.size(); ++d) {
       if (!at[d].may_lie_outside()) continue;
       Value* const i = index(at[d]);
-      const std::int64_t known = tensor->type.dims()[d];
-      Value* const size = known != ir::dynamic ? b.integer(known)
-                                               : b.emit(Opcode::dim_, {tensor}, static_cast<std::int64_t>(d));
+      Value* const size = b.size(tensor, d);
       for (Value* const holds : {b.emit(Opcode::le_, {b.integer(0), i}), b.emit(Opcode::lt_, {i, size})})
         also = also ? b.emit(Opcode::land_, {also, holds}) : holds;
     }

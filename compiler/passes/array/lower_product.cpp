@@ -34,7 +34,7 @@ class ProductEmitter {
     const NestIndices place = member_.result;
     if (!lies_outside(place)) return product(member_.base ? member_.base : zeros(member_.sizes, type().dims()));
     // "[2i+k-1]+=...": what is added outside is left behind.
-    const std::vector<Value*> sizes = member_.base ? sizes_of(member_.base) : member_.sizes;
+    const std::vector<Value*> sizes = member_.base ? b_.sizes(member_.base) : member_.sizes;
     const std::vector<Extent> extents = extents_of(place, sizes);
     member_.result = moved(place, extents);
     Value* const all = product(zeros(extended(sizes, extents), {}));
@@ -49,16 +49,6 @@ class ProductEmitter {
 
   static bool lies_outside(const NestIndices& at) {
     return std::ranges::any_of(at, [](const NestIndex& i) { return i.may_lie_outside(); });
-  }
-
-  std::vector<Value*> sizes_of(Value* t) {
-    std::vector<Value*> sizes;
-    for (std::size_t d = 0; d < t->type.dims().size(); ++d) {
-      const std::int64_t known = t->type.dims()[d];
-      sizes.push_back(known != ir::dynamic ? b_.integer(known)
-                                           : b_.emit(Opcode::dim_, {t}, static_cast<std::int64_t>(d)));
-    }
-    return sizes;
   }
 
   Value* times(Value* a, std::int64_t factor) {
@@ -125,7 +115,7 @@ class ProductEmitter {
 
   /// A tensor in a larger one, with zeros around.
   Element surrounded(const Element& e) {
-    const std::vector<Value*> sizes = sizes_of(e.of);
+    const std::vector<Value*> sizes = b_.sizes(e.of);
     const std::vector<Extent> extents = extents_of(e.at, sizes);
     Value* const around = zeros(extended(sizes, extents), {});
     NestMember copy = move(e.of, every_index(sizes.size()), shifted(extents), around->type);

@@ -108,8 +108,6 @@ class Merging {
     return out;
   }
 
-  static const Op* constant(const Value* v) { return v->def && v->def->is(Opcode::constant_) ? v->def : nullptr; }
-
   Value* product(Value* x, Value* y) {
     const Op *const a = constant(x), *const c = constant(y);
     if (a && c) return b_.integer(a->integer * c->integer);
@@ -120,14 +118,7 @@ class Merging {
   Value* shape(const ir::Type& element, const std::vector<Value*>& sizes) {
     std::vector<std::int64_t> dims;
     for (const Value* s : sizes) dims.push_back(constant(s) ? constant(s)->integer : ir::dynamic);
-    std::vector<Value*> operands{b_.op(Opcode::undef_, {}, {element})->result()};
-    operands.insert(operands.end(), sizes.begin(), sizes.end());
-    return b_.emit(Opcode::fill_, operands, 0, dims);
-  }
-
-  Value* dimension(Value* t, std::size_t d) {
-    const std::int64_t known = t->type.dims()[d];
-    return known != ir::dynamic ? b_.integer(known) : b_.emit(Opcode::dim_, {t}, static_cast<std::int64_t>(d));
+    return b_.uninitialised(ir::Type::tensor(element.element(), dims), sizes);
   }
 
   Value* view(Value* t, const NestIndices& at) {
@@ -139,7 +130,7 @@ class Merging {
         if (continues(at, d))
           sizes.back() = product(sizes.back(), old_size(at[d]));
         else
-          sizes.push_back(at[d].is_whole_dimension() ? old_size(at[d]) : dimension(t, d));
+          sizes.push_back(at[d].is_whole_dimension() ? old_size(at[d]) : b_.size(t, d));
       }
       Value*& like = shapes_[{t->type.element(), sizes}];
       if (!like) like = shape(ir::Type(t->type.element()), sizes);
@@ -167,9 +158,7 @@ class Merging {
     Value* first = m.base;  // of those that are added to in turn
     for (const NestMember& before : nest_.members | std::views::reverse)
       if (before.op->result() == first) first = before.base;
-    std::vector<Value*> sizes;
-    for (std::size_t d = 0; d < first->type.dims().size(); ++d) sizes.push_back(dimension(first, d));
-    return shape(element, sizes);
+    return shape(element, b_.sizes(first));
   }
 
   ir::Builder& b_;

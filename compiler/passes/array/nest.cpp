@@ -29,11 +29,11 @@ std::optional<std::size_t> Nest::handed_in(const Uses& uses, std::size_t state) 
 namespace {
 
 /// True for operations that change nothing; of those with blocks, for branches between numbers.
-bool is_pure(const Op& op) {
+bool only_computes(const Op& op) {
   if (!op.is(Opcode::branch_)) return op.is(Opcode::yield_) || ir::info(op.code).effect == ir::Effect::none;
   return std::ranges::all_of(op.results, [](const Value* v) { return v->type.is_scalar(); }) &&
          std::ranges::all_of(op.blocks, [](const Block* b) {
-           return std::ranges::all_of(b->ops, [](const Op* inner) { return is_pure(*inner); });
+           return std::ranges::all_of(b->ops, [](const Op* inner) { return only_computes(*inner); });
          });
 }
 
@@ -54,7 +54,7 @@ std::optional<Nest> nest_of(Op* loop, const Uses& uses) {
     for (Op* op : loop->blocks[1]->ops) {
       if (op->is(Opcode::loop_) && !inner)
         inner = op;
-      else if (!op->is(Opcode::pop_) && !is_pure(*op))
+      else if (!op->is(Opcode::pop_) && !only_computes(*op))
         return {};
     }
     loop = inner;

@@ -14,10 +14,7 @@ namespace {
 
 /// True where a write reaches a good part of a tensor's elements.
 bool writes_most(const Value* tensor, const Op& write, const Op* loop) {
-  IndexForm size = 1;
-  for (std::size_t d = 0; d < static_cast<std::size_t>(tensor->type.rank()); ++d)
-    size = size * size_form(tensor, d);
-  return footprint_covers(write, loop, size);
+  return footprint_covers(write, loop, element_count(tensor));
 }
 
 void split(Op* loop, std::size_t state) {
@@ -47,10 +44,8 @@ void split(Op* loop, std::size_t state) {
 }  // namespace
 
 void node_splitting(Op* loop) {
-  std::vector<Op*> loops{loop};
-  ir::walk(loop->blocks[1], [&](Op* op) {
-    if (op->is(Opcode::loop_)) loops.push_back(op);
-  });
+  std::vector<Op*> loops = loops_in(loop->blocks[1]);
+  loops.insert(loops.begin(), loop);
   for (Op* l : loops)  // outer ones first: a copy for all iterations of the loops inside
     for (std::size_t i = 0; i < l->operands.size(); ++i)
       if (l->integer == 0 && counter_of(l)) split(l, i);

@@ -18,7 +18,6 @@ namespace lantern::passes {
 
 namespace {
 
-using UseCounts = std::unordered_map<const Value*, int>;
 
 constexpr std::int64_t most_raised = 1 << 20;     ///< of one loop
 constexpr std::int64_t largest_step = 1ll << 40;  ///< in memory, from iteration to iteration
@@ -52,7 +51,7 @@ struct RaisedProduct {
 /// Finds the product that a write adds, and whether it may be taken out of its loops.
 class GemmMatcher {
  public:
-  GemmMatcher(Op* write, const UseCounts& uses) : uses_(uses) { p_.write = write; }
+  GemmMatcher(Op* write, const Uses& uses) : uses_(uses) { p_.write = write; }
 
   std::optional<RaisedProduct> run() {
     if (!p_.write->operands[0]->type.is_float_element() || !value(p_.write->operands.back()) || !nest() ||
@@ -69,8 +68,7 @@ class GemmMatcher {
         f.unknowns(), [&](const Unknown& u) { return ir::visible_from(u.value, outermost()->parent); });
   }
   bool used_once(const Value* v) const {
-    const auto it = uses_.find(v);
-    return it != uses_.end() && it->second == 1;
+    return uses_.once(v);
   }
 
   // ---- what is written
@@ -392,7 +390,7 @@ class GemmMatcher {
     take(*y, p_.y_tensor, p_.y_state);
     return true;
   }
-  const UseCounts& uses_;
+  const Uses& uses_;
   RaisedProduct p_;
   std::vector<const Op*> gets_;
   const Op* own_ = nullptr;  ///< the element as it was
@@ -409,17 +407,15 @@ class Raising {
   /// Notes what gives way to what: others may still be known by the loop's results.
   void run(Renaming& instead) {
     ir::Builder b = ir::Builder::before(loop_);
-    std::vector<ir::Type> types;
-    for (const Value* r : loop_->results) types.push_back(r->type);
-    Op* const branch = b.branch(condition(b), types);
+    Op* const branch = b.branch(condition(b), ir::types_of(loop_->results));
     ir::Builder large(module_, branch->blocks[0]), other(module_, branch->blocks[1]);
     large.loc = other.loc = b.loc;
     large.yield(by_products(large));
     Renaming names;
     other.yield(ir::clone(other, *loop_, names)->results);
-    for (std::size_t i = 0; i < types.size(); ++i) branch->results[i]->name = loop_->results[i]->name;
+    for (std::size_t i = 0; i < branch->results.size(); ++i) branch->results[i]->name = loop_->results[i]->name;
     std::erase(loop_->parent->ops, loop_);
-    for (std::size_t i = 0; i < types.size(); ++i) instead[loop_->results[i]] = branch->results[i];
+    instead.merge(ir::pairs(loop_->results, branch->results));
     for (const RaisedProduct& p : products_) remark("raise", p.write->loc, "is a matrix product where there is enough to do");
   }
 
@@ -570,10 +566,9 @@ void raise_products(ir::Module& module) {
   bool any = false;
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
-    UseCounts uses;
+    const Uses uses(*f);
     std::vector<Op*> writes;
     ir::walk(f->body, [&](Op* op) {
-      for (const Value* v : op->operands) ++uses[v];
       if (is_write(*op)) writes.push_back(op);
     });
     std::vector<std::pair<Op*, std::vector<RaisedProduct>>> nests;

@@ -13,12 +13,9 @@ namespace {
 
 constexpr std::size_t most_moved = 32;  ///< operations for one read
 
-bool changes(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at_); }
-
 /// True for what computes and cannot be seen to come earlier.
 bool may_move(const Op& op) {
-  return ir::info(op.code).effect == ir::Effect::none && op.blocks.empty() && op.results.size() == 1 &&
-         op.result()->type.is_scalar();
+  return is_pure(op) && op.results.size() == 1 && op.result()->type.is_scalar();
 }
 
 class Order {
@@ -31,7 +28,7 @@ class Order {
       at_[op] = i;
       // What raises or prints stays in order with what may raise.
       if (op->is(Opcode::check_) || op->is(Opcode::print_) || op->is(Opcode::call_)) changed_.clear();
-      if (changes(*op)) changed_.try_emplace(op->operands[0], i);
+      if (is_write(*op)) changed_.try_emplace(op->operands[0], i);
       if (!op->is(Opcode::get_)) continue;
       if (const auto change = changed_.find(op->operands[0]); change != changed_.end())
         move(op, change->second);
@@ -87,9 +84,7 @@ class Order {
 }  // namespace
 
 void reads_first(Block* block) {
-  std::vector<Block*> blocks{block};
-  ir::walk(block, [&](const Op* op) { blocks.insert(blocks.end(), op->blocks.begin(), op->blocks.end()); });
-  for (Block* b : blocks) Order(b).run();
+  for (Block* b : ir::blocks_below(block)) Order(b).run();
 }
 
 void reads_first(ir::Module& module) {

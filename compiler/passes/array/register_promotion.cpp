@@ -8,6 +8,8 @@
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/def_chain.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/support/build_loop.hpp"
+#include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
@@ -23,7 +25,7 @@ class Promotion {
   /// date.
   bool run(const Uses& uses, std::vector<Value*>& results) {
     const auto use = state_use(uses, loop_, state_);
-    if (!use || use->whole || use->updates.empty() || !one_element(*use)) return false;
+    if (!use || use->updates.empty() || !use->is_straight(loop_) || !one_element(*use)) return false;
     if (!in_range_at(*use->updates.front(), *loop_)) ask_for_an_iteration(results);
     Value* const before = loop_->results[state_];
     Value* const after = replace(uses, *use);
@@ -34,29 +36,13 @@ class Promotion {
  private:
   /// True where one element is changed, whose index is to be had before the loop; others are only read.
   bool one_element(const LoopStateSummary& use) {
-    // From update to update, in the body: no branch or loop hands the tensor on.
-    for (const Value* v : use.values)
-      if (v != body_->params[state_] && (!v->def || v->def->parent != body_ || !is_write(*v->def)))
-        return false;
     const Op& first = *use.updates.front();
     const auto rank = static_cast<std::size_t>(first.operands[0]->type.rank());
-    std::vector<IndexForm> place;
-    for (std::size_t d = 1; d <= rank; ++d) {
-      place.push_back(index_form(first.operands[d]));
-      if (std::ranges::any_of(place.back().unknowns(),
-                              [&](const Unknown& v) { return made_in(v.value, body_); }) ||
-          !can_be_made_before(first.operands[d]))
-        return false;
-    }
-    const auto is_there = [&](const Op& op) {
-      for (std::size_t d = 1; d <= rank; ++d)
-        if (!(index_form(op.operands[d]) == place[d - 1])) return false;
-      return true;
-    };
-    for (const Op* op : use.updates)
-      if (!is_there(*op)) return false;
+    for (std::size_t d = 1; d <= rank; ++d)
+      if (!made_outside(index_form(first.operands[d]), body_) || !can_be_made_before(first.operands[d])) return false;
+    if (!std::ranges::all_of(use.updates, [&](const Op* op) { return same_place(*op, first); })) return false;
     for (const Op* op : use.reads)
-      if (!is_there(*op)) {
+      if (!same_place(*op, first)) {
         if (!no_alias(*op, first)) return false;
         others_.insert(op);
       }
@@ -65,79 +51,43 @@ class Promotion {
 
   /// loop    becomes    if (there is an iteration) loop else the state as it was
   void ask_for_an_iteration(std::vector<Value*>& results) {
-    Block* const around = loop_->parent;
-    const auto at = std::ranges::find(around->ops, loop_) - around->ops.begin();
-    const std::vector<Op*> rest(around->ops.begin() + at + 1, around->ops.end());
-    around->ops.resize(static_cast<std::size_t>(at));
-    ir::Builder b(module_, around);
-    b.loc = loop_->loc;
-    Renaming first;
-    std::vector<ir::Type> types;
-    for (std::size_t i = 0; i < loop_->operands.size(); ++i) {
-      first[loop_->blocks[0]->params[i]] = loop_->operands[i];
-      types.push_back(loop_->results[i]->type);
-    }
-    Op* const branch = b.branch(ir::clone(b, *loop_->blocks[0], first).front(), types);
-    around->ops.insert(around->ops.end(), rest.begin(), rest.end());
-    for (std::size_t i = 0; i < types.size(); ++i) {
-      branch->results[i]->name = loop_->results[i]->name;
-      std::ranges::replace(results, loop_->results[i], branch->results[i]);
-      ir::walk(around,
-               [&](Op* op) { std::ranges::replace(op->operands, loop_->results[i], branch->results[i]); });
-      loop_->results[i]->block = branch->blocks[0];
-    }
-    loop_->parent = branch->blocks[0];
-    branch->blocks[0]->ops.push_back(loop_);
-    ir::Builder some(module_, branch->blocks[0]), none(module_, branch->blocks[1]);
-    some.loc = none.loc = loop_->loc;
-    some.yield(loop_->results);
-    none.yield(loop_->operands);
+    ir::Builder b = ir::Builder::before(loop_);
+    Op* const branch = put_behind(first_condition(b, loop_), loop_);
+    const Renaming now = ir::pairs(loop_->results, branch->results);
+    for (Value*& v : results) v = ir::renamed(now, v);
+    b.set_block(branch->blocks[1]);
+    b.yield(loop_->operands);
   }
 
   bool can_be_made_before(const Value* v) const {
     return !made_in(v, body_) ||
-           (v->def && ir::info(v->def->code).effect == ir::Effect::none && v->def->blocks.empty() &&
+           (v->def && is_pure(*v->def) &&
             std::ranges::all_of(v->def->operands, [&](const Value* o) { return can_be_made_before(o); }));
-  }
-
-  Value* made_before(ir::Builder& b, Value* v) {
-    if (!made_in(v, body_)) return v;
-    std::vector<Value*> operands;
-    for (Value* o : v->def->operands) operands.push_back(made_before(b, o));
-    Op* const copy = b.op(v->def->code, std::move(operands), {v->type});
-    copy->number = v->def->number;
-    copy->integer = v->def->integer;
-    return copy->result();
   }
 
   Value* replace(const Uses& uses, const LoopStateSummary& use) {
     Value* const tensor = loop_->operands[state_];
     const ir::Type element(tensor->type.element());
-    const auto rank = tensor->type.rank();
 
     // s = x[i] before the loop, and x[i] = s after it.
-    Block* const around = loop_->parent;
-    const auto at = std::ranges::find(around->ops, loop_) - around->ops.begin();
-    std::vector<Op*> rest(around->ops.begin() + at + 1, around->ops.end());
-    around->ops.resize(static_cast<std::size_t>(at));
-    ir::Builder b(module_, around);
-    b.loc = use.updates.front()->loc;
+    ir::Builder b = ir::Builder::before(loop_), behind = ir::Builder::after(loop_);
+    b.loc = behind.loc = use.updates.front()->loc;
     std::vector<Value*> place{tensor};
-    for (int d = 1; d <= rank; ++d)
-      place.push_back(made_before(b, use.updates.front()->operands[static_cast<std::size_t>(d)]));
+    Renaming before_loop;
+    for (std::size_t d = 1; d <= tensor->type.dims().size(); ++d)
+      place.push_back(ir::clone_value(
+          b, use.updates.front()->operands[d], [&](const Value* v) { return made_in(v, body_); }, before_loop));
     loop_->operands[state_] = b.emit(Opcode::get_, place);
-    around->ops.push_back(loop_);
     Value* const before = loop_->results[state_];
     Value* const number = module_.new_value(element);
     number->def = loop_;
-    number->block = around;
+    number->block = loop_->parent;
     number->index = before->index;
     loop_->results[state_] = number;
     place.push_back(number);
-    Value* const after = b.emit(Opcode::set_, place);
+    Value* const after = behind.emit(Opcode::set_, place);
     after->name = before->name;
-    around->ops.insert(around->ops.end(), rest.begin(), rest.end());
-    ir::walk(around, [&](Op* op) { std::ranges::replace(op->operands, before, after); });
+    ir::replace_uses(loop_->parent, before, after);
 
     // In an iteration: what the element is now.
     for (const Block* block : loop_->blocks) block->params[state_]->type = element;
@@ -222,49 +172,35 @@ class SumPromotion {
     });
   }
   bool is_there(const Op& op, const Op& first) const {
-    if (op.parent != body_ || !op.is(Opcode::add_at_)) return false;
-    for (std::size_t d = 1; d <= rank(); ++d)
-      if (!(index_form(op.operands[d]) == index_form(first.operands[d]))) return false;
-    return true;
+    return op.parent == body_ && op.is(Opcode::add_at_) && same_place(op, first);
   }
 
   void replace(const std::vector<Op*>& updates) {
     const ir::Type element(loop_->operands[state_]->type.element());
     const bool in_range = in_range_at(*updates.front(), *loop_);
-    Block* const around = loop_->parent;
-    const auto at = std::ranges::find(around->ops, loop_) - around->ops.begin();
-    const std::vector<Op*> rest(around->ops.begin() + at + 1, around->ops.end());
-    around->ops.resize(static_cast<std::size_t>(at));
-    ir::Builder b(module_, around);
-    b.loc = updates.front()->loc;
+    const auto& around = loop_->parent->ops;
+    const std::vector<Op*> rest(std::ranges::find(around, loop_) + 1, around.end());
+    ir::Builder b = ir::Builder::before(loop_), behind = ir::Builder::after(loop_);
+    b.loc = behind.loc = updates.front()->loc;
     Value* sum = nullptr;
-    Value* const has_iterations = in_range ? nullptr : first_condition(b);
+    Value* const has_iterations = in_range ? nullptr : first_condition(b, loop_);
     loop_->operands.push_back(b.number(-0.0, element));
     for (Block* block : loop_->blocks) sum = module_.add_param(block, element);
-    around->ops.push_back(loop_);
     Value* const total = module_.add_result(loop_, element);
     const auto added = [&](ir::Builder& to) {
       std::vector<Value*> place{loop_->results[state_]};
-      for (std::size_t d = 1; d <= rank(); ++d) {
-        const Op* number = constant(updates.front()->operands[d]);
-        place.push_back(number ? to.integer(number->integer) : updates.front()->operands[d]);
-      }
+      for (std::size_t d = 1; d <= rank(); ++d) place.push_back(made_here(to, updates.front()->operands[d]));
       place.push_back(total);
       return to.emit(Opcode::add_at_, place);
     };
     Value* after = nullptr;
     if (has_iterations) {
       // The element need not exist where the loop has no iteration.
-      Op* const branch = b.branch(has_iterations, {loop_->results[state_]->type});
-      ir::Builder some(module_, branch->blocks[0]), none(module_, branch->blocks[1]);
-      some.loc = none.loc = b.loc;
-      some.yield({added(some)});
-      none.yield({loop_->results[state_]});
-      after = branch->result();
+      Value* const before = loop_->results[state_];
+      after = build_branch(behind, has_iterations, before->type, added, [&](ir::Builder&) { return before; });
     } else {
-      after = added(b);
+      after = added(behind);
     }
-    around->ops.insert(around->ops.end(), rest.begin(), rest.end());
     for (Op* op : rest) replace_in(op, loop_->results[state_], after);
 
     for (Op* op : updates) {
@@ -277,14 +213,6 @@ class SumPromotion {
       sum = result;
     }
     body_->ops.back()->operands.push_back(sum);
-  }
-
-  /// Whether the loop has an iteration, before it.
-  Value* first_condition(ir::Builder& b) const {
-    Renaming first;
-    for (std::size_t i = 0; i < loop_->operands.size(); ++i)
-      first[loop_->blocks[0]->params[i]] = loop_->operands[i];
-    return ir::clone(b, *loop_->blocks[0], first).front();
   }
 
   static void replace_in(Op* op, Value* from, Value* to) {
@@ -314,11 +242,7 @@ std::vector<Value*> promote_one(ir::Module& module, Op* loop) {
 }  // namespace
 
 std::vector<Value*> register_promotion(ir::Module& module, Op* loop) {
-  std::vector<Op*> inside;
-  ir::walk(loop->blocks[1], [&](Op* op) {
-    if (op->is(Opcode::loop_)) inside.push_back(op);
-  });
-  for (Op* inner : inside | std::views::reverse) promote_one(module, inner);
+  for (Op* inner : loops_in(loop->blocks[1]) | std::views::reverse) promote_one(module, inner);
   return promote_one(module, loop);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 
 namespace lantern::passes {
@@ -47,13 +48,8 @@ class Retiming {
   }
 
  private:
-  bool outside(const Value* v) const { return constant(v) || !inside(v->block); }
-  bool inside(const Block* b) const {
-    for (;;) {
-      if (std::ranges::find(loop_->blocks, b) != loop_->blocks.end()) return true;
-      if (!b->parent) return false;
-      b = b->parent->parent;
-    }
+  bool outside(const Value* v) const {
+    return constant(v) || std::ranges::none_of(loop_->blocks, [&](const Block* b) { return made_in(v, b); });
   }
 
   static Value* plus(ir::Builder b, Value* v, Value* more, const ir::Location& loc) {

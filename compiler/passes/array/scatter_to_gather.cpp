@@ -7,6 +7,7 @@
 
 #include "lantern/compiler/passes/array/scatters.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 
 namespace lantern::passes {
@@ -112,12 +113,12 @@ void rotate_zeros(Op* loop) {
     const auto later = Uses(loop->parent).of(loop->results[i]);
     Value* const some = behind.emit(
         Opcode::lt_, {materialise(behind, iterations->first), materialise(behind, iterations->last)});
-    Op* const branch = behind.branch(some, {loop->results[i]->type});
-    branch->result()->name = loop->results[i]->name;
-    ir::Builder yes(behind.module(), branch->blocks[0]), no(behind.module(), branch->blocks[1]);
-    yes.yield({zeros_again(yes, *zeros, loop->results[i])});
-    no.yield({loop->results[i]});
-    for (const auto& [op, operand] : later) op->operands[operand] = branch->result();
+    Value* const result = loop->results[i];
+    Value* const now = build_branch(
+        behind, some, result->type, [&](ir::Builder& yes) { return zeros_again(yes, *zeros, result); },
+        [&](ir::Builder&) { return result; });
+    now->name = result->name;
+    for (const auto& [op, operand] : later) op->operands[operand] = now;
     of[0].op->operands[1] = zeros_again(first, *zeros, body->params[i]);
     body->yields()[i] = zeros->of();
     std::erase(body->ops, zeros->loop);
@@ -165,10 +166,7 @@ class Gathering {
     std::erase(op->parent->ops, op);
     return op;
   }
-  Op* only_use(const Value* v) const {
-    const auto& all = changes_.uses.of(v);
-    return all.size() == 1 ? all.front().op : nullptr;
-  }
+  Op* only_use(const Value* v) const { return changes_.uses.only_user(v); }
 
   /// What the tensor holds before, where that is known.
   void find_start() {
@@ -284,13 +282,13 @@ class Gathering {
 }  // namespace
 
 void scatter_to_gather(ir::Module& module) {
-  bool any = false;
-  for (ir::Function* f : module.functions())
-    if (is_direct(*f)) {
-      const Uses all(*f);
-      for (Op* loop : loops_in(*f)) any |= distribute_scatters(module, loop, all);
-    }
-  if (!any) return;
+  const auto distribute = [&](ir::Function& f) {
+    const Uses all(f);
+    bool any = false;
+    for (Op* loop : loops_in(f)) any |= distribute_scatters(module, loop, all);
+    return any;
+  };
+  if (!in_direct_style(module, distribute)) return;
   simplify(module);
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;

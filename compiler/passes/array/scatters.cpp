@@ -129,7 +129,7 @@ class Distribution {
     for (const Value* v = get.operands[0]; v;) {
       const Value* next = nullptr;
       for (const auto& [op, operand] : uses_.of(v))
-        if (op->is(Opcode::set_) || op->is(Opcode::add_at_)) {
+        if (is_write(*op)) {
           accesses.push_back(op);
           next = op->result();
         }
@@ -294,7 +294,7 @@ class Distribution {
   Value* array_of(ir::Builder& before, Value* v) {
     const std::size_t depth = nest_->depth();
     const ir::Type type = ir::Type::tensor(v->type.kind(), std::vector<std::int64_t>(depth, ir::dynamic));
-    std::vector<Value*> fill{before.op(Opcode::undef_, {}, {v->type})->result()};
+    std::vector<Value*> fill{before.undef(v->type)};
     for (const Nest::Level& l : nest_->levels)
       fill.push_back(before.emit(Opcode::imax_, {before.emit(Opcode::sub_, {materialise(before, l.range.last),
                                                                             materialise(before, l.range.first)}),

@@ -17,11 +17,9 @@ namespace {
 
 class Updates {
  public:
-  explicit Updates(ir::Function& f) : function_(f) {
-    blocks_.push_back(f.body);
+  explicit Updates(ir::Function& f) : function_(f), blocks_(ir::blocks_below(f.body)) {
     ir::walk(f.body, [&](Op* op) {
       for (Value* v : op->operands) used(v, op);
-      blocks_.insert(blocks_.end(), op->blocks.begin(), op->blocks.end());
     });
   }
 
@@ -321,17 +319,11 @@ void forward_stored(Op* loop) {
   int questions = 1000;
   Renaming stored;
   std::vector<Op*> forwarded;
-  const auto same = [](const Op& get, const Op& set) {
-    for (std::size_t i = 1; i < get.operands.size(); ++i)
-      if (get.operands[i] != set.operands[i] && !(index_form(get.operands[i]) == index_form(set.operands[i])))
-        return false;
-    return true;
-  };
   ir::walk(loop->blocks[1], [&](Op* op) {
     if (!op->is(Opcode::get_)) return;
     const Op* set = op->operands[0]->def;
     for (int step = 0; step < farthest && set && set->is(Opcode::set_); ++step) {
-      if (same(*op, *set)) {
+      if (same_place(*op, *set)) {
         stored[op->result()] = set->operands.back();
         forwarded.push_back(op);
         return;
@@ -345,13 +337,11 @@ void forward_stored(Op* loop) {
 }
 
 void store_forwarding(ir::Module& module) {
-  bool changed = false;
-  for (ir::Function* f : module.functions())
-    if (is_direct(*f)) {
-      changed |= sink_branch_writes(f->body);
-      changed |= Updates(*f).run();
-    }
-  if (changed) eliminate_dead(module);
+  const auto run = [](ir::Function& f) {
+    const bool any = sink_branch_writes(f.body);
+    return Updates(f).run() || any;
+  };
+  if (in_direct_style(module, run)) eliminate_dead(module);
 }
 
 }  // namespace lantern::passes

@@ -88,7 +88,7 @@ class Loop {
     Value* const first = start_of(number->index);
     if (!made_before(first)) return;
     in_front([&](ir::Builder& b) {
-      const auto here = [&](Value* v) { return constant(v) ? b.integer(constant(v)->integer) : v; };
+      const auto here = [&](Value* v) { return made_here(b, v); };
       const auto sum = [&](Value* x, Value* y, bool add) {
         const Op *c = constant(x), *d = constant(y);
         if (add && c && c->integer == 0) return here(y);
@@ -283,10 +283,8 @@ void canonical_loops(ir::Module& module) {
 }
 
 void canonical_loops(ir::Module& module, Op* outermost) {
-  std::vector<Op*> found{outermost};
-  ir::walk(outermost->blocks[1], [&](Op* op) {
-    if (op->is(Opcode::loop_)) found.push_back(op);
-  });
+  std::vector<Op*> found = loops_in(outermost->blocks[1]);
+  found.insert(found.begin(), outermost);
   make_canonical(module, found, {});
 }
 

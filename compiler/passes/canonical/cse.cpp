@@ -86,7 +86,7 @@ bool is_expression(const Op& op) {
   if (ir::has_text(op.code) && !ir::is_einsum(op.code)) return false;
   if (op.is(Opcode::undef_) || op.is(Opcode::closure_) || op.is(Opcode::yield_)) return false;
   if (op.is(Opcode::copy_)) return false;  // for memory of its own
-  return ir::info(op.code).effect == ir::Effect::none && op.blocks.empty() && op.results.size() == 1;
+  return ir::is_pure(op) && op.results.size() == 1;
 }
 
 /// A tensor of one value that is made outside a loop: each iteration that updates it would have to copy it, which

@@ -32,7 +32,6 @@ using ir::Function;
 bool has_effect(const Op& op) {
   return ir::info(op.code).effect == Effect::effect && (!op.is(Opcode::external_) || ir::is_ordered_call(op));
 }
-bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 /// True for an operation of the program, or of the forward part of a derivative, that raises where shapes do
 /// not fit. (Adjoints have the shapes of their primals.)
 bool may_not_fit(const Op& op) {
@@ -92,7 +91,7 @@ class Liveness {
         const Effect effect = ir::info(op->code).effect;
         facts.effects |= has_effect(*op) || effect == Effect::tape || op->is(Opcode::jump_);
         facts.effects |= writes_cell(*op) && !op->operands[0]->def;
-        if (on_tape(*op))
+        if (ir::is_on_tape(*op))
           (op->is(Opcode::push_) ? tapes_[op->integer].pushed : tapes_[op->integer].popped) = true;
         if (op->callee) callers_[op->callee].push_back(f);
         if (op->is(Opcode::closure_)) facts_[op->callee].fixed = true;
@@ -146,7 +145,7 @@ class Liveness {
   void find_effects(Block* block) {
     ir::walk(block, [&](Op* op) {
       if (op->is(Opcode::fun_)) return false;
-      if (on_tape(*op)) {
+      if (ir::is_on_tape(*op)) {
         Tape& tape = tapes_[op->integer];
         // A tape that others push to, or pop from, is theirs.
         if (tape.live || !tape.pushed || !tape.popped)

@@ -94,15 +94,10 @@ class Form {
         return {b_.integer(op_.operands[0]->type.dims()[static_cast<std::size_t>(op_.integer)])};
       case Opcode::fill_:
         return std::vector<Value*>(n, op_.operands[0]);
-      case Opcode::undef_: {
-        const ir::Type element(op_.result()->type.element());
-        return std::vector<Value*>(n, b_.op(Opcode::undef_, {}, {element})->result());
-      }
-      case Opcode::zeros_like_: {
-        const ir::Type element(op_.result()->type.element());
-        return std::vector<Value*>(
-            n, element.is_float_element() ? b_.number(0, element) : b_.integer(0, element));
-      }
+      case Opcode::undef_:
+        return std::vector<Value*>(n, b_.undef(ir::Type(op_.result()->type.element())));
+      case Opcode::zeros_like_:
+        return std::vector<Value*>(n, b_.zero(ir::Type(op_.result()->type.element())));
       default:
         return {};
     }

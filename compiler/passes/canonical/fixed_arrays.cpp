@@ -139,7 +139,7 @@ bool collect_loops(const Value* v, std::unordered_set<Op*>& loops) {
            std::ranges::all_of(v->def->operands, [&](const Value* x) { return collect_loops(x, loops); });
   Op* const loop = v->block->parent;
   if (!loop || !loop->is(Opcode::loop_) || v->block != loop->blocks[1] || loop->integer != 0 ||
-      loop->blocks[0]->ops.size() > 3)
+      !ends_by_comparison(loop))
     return false;
   const auto count = counted(loop);
   const auto iterations = known_trip_counts(loop);
@@ -160,7 +160,7 @@ std::optional<std::size_t> unrolled_size(const Block* block, const std::unordere
       own += *inner;
     }
     if (loops.contains(op)) own *= static_cast<std::size_t>(known_trip_counts(op).value_or(1));
-    if (op->is(Opcode::push_) || op->is(Opcode::pop_) || own > most_unrolled) return {};
+    if (is_on_tape(*op) || own > most_unrolled) return {};
     size += own;
   }
   return size;
@@ -186,8 +186,7 @@ void unroll(ir::Function& f, const std::unordered_set<Op*>& loops) {
     if (loops.contains(op)) order.push_back(op);
   });
   for (auto loop = order.rbegin(); loop != order.rend(); ++loop) {  // inner ones first
-    const std::vector<Value*> state = unrolled(*loop, *known_trip_counts(*loop));
-    for (std::size_t i = 0; i < state.size(); ++i) ir::replace_uses(f.body, (*loop)->results[i], state[i]);
+    ir::replace_uses(f.body, ir::pairs((*loop)->results, unrolled(*loop, *known_trip_counts(*loop))));
     erase({*loop});
   }
 }

@@ -101,10 +101,7 @@ class Folding : public Rewriter {
       if (a == b && refines(a->type, result->type)) {
         replace(result, a);
       } else if (ca && cb && same_constant(*ca, *cb)) {
-        Op* copy = new_constant(ca->loc, a->type);
-        copy->number = ca->number;
-        copy->integer = ca->integer;
-        replace(result, copy->result());
+        replace(result, again(*ca));
       } else if (is_true(a) && is_false(b)) {
         replace(result, op->operands[0]);
       }
@@ -134,12 +131,7 @@ class Folding : public Rewriter {
       select->operands = {op->operands[0]};
       for (Block* b : op->blocks) {
         Value* v = b->yields()[i];
-        if (const Op* c = constant(v); c && v->block == b) {
-          Op* const copy = new_constant(c->loc, v->type);
-          copy->number = c->number;
-          copy->integer = c->integer;
-          v = copy->result();
-        }
+        if (const Op* c = constant(v); c && v->block == b) v = again(*c);
         select->operands.push_back(v);
       }
       module().add_result(select, op->results[i]->type, op->results[i]->name);
@@ -179,6 +171,12 @@ class Folding : public Rewriter {
     return Action::keep;
   }
 
+  Value* again(const Op& constant) {
+    Op* const copy = new_constant(constant.loc, constant.result()->type);
+    copy->number = constant.number;
+    copy->integer = constant.integer;
+    return copy->result();
+  }
   Op* new_constant(const ir::Location& loc, const Type& type) {
     Op* op = module().new_op(Opcode::constant_, here());
     op->loc = loc;

@@ -152,7 +152,7 @@ class Groups {
       return;
     }
     cost_ += *cost;
-    if (op.is(Opcode::set_) || op.is(Opcode::add_at_)) same(op.operands[0], op.result());
+    if (is_write(op)) same(op.operands[0], op.result());
   }
 
   void call(const Op& op) {
@@ -544,7 +544,7 @@ class Scalars : public Rewriter {
 
   /// A tensor of these elements.
   static Value* materialise(ir::Builder& b, const std::vector<Value*>& parts, const Type& type) {
-    std::vector<Value*> operands{b.op(Opcode::undef_, {}, {Type(type.element())})->result()};
+    std::vector<Value*> operands{b.undef(Type(type.element()))};
     for (const std::int64_t d : type.dims()) operands.push_back(b.integer(d));
     Value* tensor = b.emit(Opcode::fill_, operands, 0, type.dims());
     for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -50,12 +50,8 @@ CheckPlace place_of(Op* op, const EqualSizes& sizes) {
 }
 
 Value* size(ir::Builder& b, const ir::Size& s) {
-  if (s.dimension < 0) {
-    const Op* c = constant(s.value);
-    return c ? b.integer(c->integer) : s.value;
-  }
-  const std::int64_t known = s.value->type.dims()[static_cast<std::size_t>(s.dimension)];
-  return known != ir::dynamic ? b.integer(known) : b.emit(Opcode::dim_, {s.value}, s.dimension);
+  if (s.dimension < 0) return made_here(b, s.value);
+  return b.size(s.value, static_cast<std::size_t>(s.dimension));
 }
 
 /// The sizes of two operands whose shapes do not fit, to be told.
@@ -64,17 +60,11 @@ struct Shown {
 };
 
 void emit_check(ir::Module& module, const Op& op, const EqualSizes& sizes, const Shown& shown, const CheckPlace& place) {
-  const auto again = [](ir::Builder& b, Value* v) {
-    const Op* c = constant(v);
-    return c ? b.integer(c->integer) : v;
-  };
-  auto& ops = place.block->ops;
-  const auto end = static_cast<std::ptrdiff_t>(ops.size());
-  ir::Builder b(module, place.block);
+  ir::Builder b = ir::Builder::before(place.before);
   b.loc = op.loc;
   std::vector<ir::Builder> around;
   for (const auto& [first, bound] : place.guards | std::views::reverse) {
-    Op* guard = b.branch(b.emit(Opcode::lt_, {again(b, first), again(b, bound)}), {});
+    Op* guard = b.branch(b.emit(Opcode::lt_, {made_here(b, first), made_here(b, bound)}), {});
     around.push_back(b);
     ir::Builder otherwise(module, guard->blocks[1]);
     otherwise.yield({});
@@ -88,8 +78,6 @@ void emit_check(ir::Module& module, const Op& op, const EqualSizes& sizes, const
   check->integer = static_cast<std::int64_t>(shown.a.size());
   if (!around.empty()) b.yield({});
   for (std::size_t i = around.size(); i-- > 1;) around[i].yield({});
-  const auto at = std::ranges::find(ops, place.before) - ops.begin();
-  std::rotate(ops.begin() + at, ops.begin() + end, ops.end());
 }
 
 }  // namespace

@@ -14,8 +14,7 @@ inline std::vector<ir::Value*> unrolled(ir::Op* loop, std::int64_t iterations) {
   ir::Builder b = ir::Builder::before(loop);
   std::vector<ir::Value*> state = loop->operands;
   for (std::int64_t t = 0; t < iterations; ++t) {
-    ir::Renaming names;
-    for (std::size_t i = 0; i < state.size(); ++i) names[loop->blocks[1]->params[i]] = state[i];
+    ir::Renaming names = ir::pairs(loop->blocks[1]->params, state);
     state = ir::clone(b, *loop->blocks[1], names);
   }
   return state;

@@ -84,14 +84,9 @@ class ToCps {
       b.op(Opcode::jump_, std::move(operands));
     };
   }
-  static std::vector<ir::Type> types_of(const Values& values) {
-    std::vector<ir::Type> types;
-    for (const Value* v : values) types.push_back(v->type);
-    return types;
-  }
   /// A continuation whose parameters are what the operation gives.
   ir::Op* continuation(ir::Builder& b, const Op& op, const char* name) {
-    ir::Op* const fun = b.fun(types_of(op.results), name);
+    ir::Op* const fun = b.fun(ir::types_of(op.results), name);
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       Value* const p = fun->blocks[0]->params[i];
       p->name = op.results[i]->name;

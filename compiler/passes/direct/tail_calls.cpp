@@ -86,8 +86,7 @@ class TailCalls {
     for (std::size_t i = 0; i < params.size(); ++i)
       if (changes(i)) changing.push_back(i);
     for (const std::size_t i : changing) initial.push_back(params[i]);
-    for (const ir::Type& t : f_.result_types)
-      initial.push_back(t.is_float_element() ? b.number(0, t) : b.integer(0, t));
+    for (const ir::Type& t : f_.result_types) initial.push_back(b.zero(t));
 
     Op* loop = module_.new_op(Opcode::loop_, outer);
     loop->loc = f_.loc;

@@ -223,7 +223,7 @@ class Narrowing {
       std::vector<Value*> operands;
       for (Value* x : op->operands) {
         const auto found = here.find(x);
-        operands.push_back(found != here.end() ? found->second : constant(x) ? copy_of(b, *x->def) : x);
+        operands.push_back(found != here.end() ? found->second : made_here(b, x));
       }
       here[op->result()] = b.emit(op->code, operands);
       if (saved.contains(op)) outcomes.push_back(here[op->result()]);
@@ -236,12 +236,6 @@ class Narrowing {
       b.op(Opcode::push_, {outcomes[next++]})->integer = tape->second;
     }
     erase(old);
-  }
-  static Value* copy_of(ir::Builder& b, const Op& op) {
-    Op* const c = b.op(Opcode::constant_, {}, {op.result()->type});
-    c->number = op.number;
-    c->integer = op.integer;
-    return c->result();
   }
 
   ir::Module& module_;

@@ -36,12 +36,6 @@ std::vector<Value*> without_cells(const std::vector<Value*>& params) {
   return out;
 }
 
-std::vector<ir::Type> types_of(const std::vector<Value*>& values) {
-  std::vector<ir::Type> types;
-  for (const Value* v : values) types.push_back(v->type);
-  return types;
-}
-
 }  // namespace
 
 bool in_cps(const ir::Function& f) {
@@ -300,7 +294,7 @@ Block* Unwinder::forward_loop(Region& r, Segment& s, Op* loop, std::vector<Value
 
   const std::vector<Value*> params = without_cells(header->params);
   initial.push_back(into(r.fwd, test->loc).integer(0));
-  std::vector<ir::Type> types = types_of(params);
+  std::vector<ir::Type> types = ir::types_of(params);
   types.push_back(ir::I64);
   Op* op = into(r.fwd, test->loc).op(Opcode::loop_, initial, types);
   s.forward = op;
@@ -388,7 +382,7 @@ ForwardBackward& Unwinder::halves(ir::Function* f) {
   for (std::size_t i = 0; i < params.size(); ++i)
     if (!params[i]->type.is_ref() && unchanged[i] && !others) h.shared.push_back(i);
 
-  std::vector<ir::Type> values = types_of(without_cells(params)), results, adjoints, bwd_params, cells;
+  std::vector<ir::Type> values = ir::types_of(without_cells(params)), results, adjoints, bwd_params, cells;
   for (const ir::Type& t : kont->type.parts()) {
     if (t.is_ref()) adjoints.push_back(t.content());
     else results.push_back(t);

@@ -21,7 +21,7 @@ ir::Function* Unwinder::value_of(ir::Function* fwd) {
 }
 
 bool Unwinder::is_frame(const Op& op) const {
-  return (op.is(Opcode::push_) || op.is(Opcode::pop_)) && frames_.contains(op.integer);
+  return ir::is_on_tape(op) && frames_.contains(op.integer);
 }
 
 void Unwinder::fill_values() {

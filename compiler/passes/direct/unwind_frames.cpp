@@ -12,8 +12,8 @@
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/clone.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/library_function.hpp"
 #include "lantern/ir/shape.hpp"
-#include "lantern/ir/text.hpp"
 
 namespace lantern::passes {
 
@@ -71,12 +71,8 @@ int price(const Op& op) {
     default:
       break;
   }
-  if (!row.elementwise) return never;
-  // Functions of the mathematical library cost more than memory.
-  for (std::size_t i = 0; i < row.expression.size(); ++i)
-    if (row.expression[i] == '(' && i > 0 && ir::is_letter(row.expression[i - 1]) && !op.is(Opcode::min_) &&
-        !op.is(Opcode::max_) && !op.is(Opcode::fma_) && !op.is(Opcode::abs_))
-      return never;
+  // Functions of the mathematical library cost more than memory; what is composed may contain one.
+  if (!row.elementwise || row.composed || ir::is_library_function(op.code)) return never;
   return integer ? 1 : float_operation;
 }
 
@@ -344,12 +340,7 @@ bool Unwinder::covers_tensor(const Op& get) {
 
 /// A forward value where the backward part of `r` can see it.
 Value* Unwinder::at(Region& r, Value* v) {
-  if (v->def && v->def->code == Opcode::constant_) {
-    Op* c = into(r.bwd, v->def->loc).op(Opcode::constant_, {}, {v->type});
-    c->number = v->def->number;
-    c->integer = v->def->integer;
-    return c->result();
-  }
+  if (constant(v)) return into(r.bwd, v->def->loc).again(*v->def);
   if (at_hand(r, v)) return v;
   Region* home = home_of(v);
   const auto found = home->saved.find(v);
@@ -408,26 +399,18 @@ Value* Unwinder::made_again(Region& home, Value* v, const std::function<Value*()
 Value* Unwinder::derive(Region& home, Value* v) {
   Block* const block = home.bwd;
   const auto emit = [&](const std::function<Value*()>& make) { return made_again(home, v, make); };
-  const auto here = [&](Value* x) {
-    if (!x->def || !x->def->is(Opcode::constant_)) return at(home, x);
-    Value* result = nullptr;
-    return result;  // emitted beside its use
-  };
-  const auto constant = [&](const Value* x) {
-    Op* c = into(block, x->def->loc).op(Opcode::constant_, {}, {x->type});
-    c->number = x->def->number;
-    c->integer = x->def->integer;
-    return c->result();
-  };
+  // A constant is emitted beside its use.
+  const auto here = [&](Value* x) { return constant(x) ? nullptr : at(home, x); };
+  const auto again = [&](const Value* x) { return into(block, x->def->loc).again(*x->def); };
   if (!v->def) {
     // The state of a loop that counts: first + step * (iterations before this one).
     const std::int64_t step = *step_of(home.construct, v->index);
     Value* const first = home.construct->operands[v->index];
-    Value* const start = first->def && first->def->is(Opcode::constant_) ? nullptr : at(*home.parent, first);
+    Value* const start = constant(first) ? nullptr : at(*home.parent, first);
     return emit([&] {
       ir::Builder b = into(block, home.construct->loc);
       Value* const before = b.emit(Opcode::sub_, {home.iterations, b.integer(1)});
-      Value* const out = stepped(b, start ? start : constant(first), step, before);
+      Value* const out = stepped(b, start ? start : again(first), step, before);
       out->name = v->name;
       return out;
     });
@@ -441,7 +424,7 @@ Value* Unwinder::derive(Region& home, Value* v) {
   }
   return emit([&] {
     for (std::size_t i = 0; i < operands.size(); ++i)
-      if (!operands[i]) operands[i] = constant(op.operands[i]);
+      if (!operands[i]) operands[i] = again(op.operands[i]);
     Op* copy = into(block, op.loc).op(op.code, operands);
     take_attributes(*copy, op);
     return module_.add_result(copy, v->type, v->name);

@@ -144,7 +144,7 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
       Value* const start = forward_op->operands[i];
       now = adjoint[i] == none || at_hand(body, start) ? at(body, start) : incoming[adjoint[i]];
     } else {
-      now = b.op(Opcode::undef_, {}, {params[i]->type})->result();
+      now = b.undef(params[i]->type);
     }
     rebind(params[i], now);
   }

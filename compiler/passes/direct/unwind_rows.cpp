@@ -107,8 +107,7 @@ Value* Unwinder::collected(ir::Builder& b, Value* first, Value* n,
 }
 
 Value* Unwinder::new_array(ir::Builder& b, ir::Kind kind, Value* n) {
-  Value* const nothing = b.op(Opcode::undef_, {}, {ir::Type(kind)})->result();
-  return b.op(Opcode::fill_, {nothing, n}, {ir::Type::tensor(kind, {ir::dynamic})})->result();
+  return b.uninitialised(ir::Type::tensor(kind, {ir::dynamic}), {n});
 }
 
 /// For an element that all iterations of a loop around `home` read: where it is kept once for all of them.
@@ -139,7 +138,7 @@ Value* Unwinder::kept_alike(Region& home, Value* v) {
     Value* const runs = b.emit(Opcode::lt_, {b.integer(0), trip_count_of(*counter)});
     Value* const n = b.emit(Opcode::select_, {runs, b.emit(Opcode::imin_, {wanted, most}), b.integer(0)});
     Value* const first = inner ? new_array(b, v->type.element(), b.emit(Opcode::imax_, {n, b.integer(0)}))
-                               : b.op(Opcode::undef_, {}, {v->type})->result();
+                               : b.undef(v->type);
     kept = collected(b, first, n, [&](ir::Builder& c, Value* iteration) {
       std::vector<Value*> access{alike->tensor};
       for (std::size_t d = 0; d < rank; ++d) {

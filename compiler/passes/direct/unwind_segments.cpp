@@ -129,7 +129,7 @@ std::vector<Value*> Unwinder::pop_state(ir::Builder& b, const Snapshots& snapsho
     if (state[i]) continue;
     const auto step = step_of(loop, i);
     if (!step || !first[i]) {
-      state[i] = b.op(Opcode::undef_, {}, {loop->results[i]->type})->result();
+      state[i] = b.undef(loop->results[i]->type);
       continue;
     }
     state[i] = stepped(b, first[i], *step, state.back());
@@ -187,9 +187,7 @@ void drop_unknown_state(Op* loop) {
 /// its own condition where that is asked for.
 Op* Unwinder::copy_loop(const Op* loop, Block* to, const std::vector<Value*>& initial, Frames frames,
                         Value* until, bool own_condition) {
-  std::vector<ir::Type> types;
-  for (const Value* v : loop->results) types.push_back(v->type);
-  Op* copy = into(to, loop->loc).op(Opcode::loop_, initial, types);
+  Op* copy = into(to, loop->loc).op(Opcode::loop_, initial, ir::types_of(loop->results));
   Renaming map;
   for (const Block* from : loop->blocks) {
     Block* block = module_.new_block(copy, to->function);
@@ -276,8 +274,7 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
   // Forward: all segments but the last, without frames.
   in_front_of(loop, r.fwd, [&] {
     ir::Builder b = into(r.fwd, loop->loc);
-    Value* bound = count.bound;
-    if (const Op* c = constant(bound)) bound = b.integer(c->integer);
+    Value* const bound = made_here(b, count.bound);
     Value* const n = iterations_between(b, loop->operands[count.index], bound);
     Value* const segment = segment_of(b, n);
     loop->operands = build_while(
@@ -477,8 +474,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
     const std::size_t n = loop->operands.size();
     std::vector<Value*> initial = loop->operands, done;
     if (count) {
-      Value* bound = count->bound;
-      if (const Op* c = constant(bound)) bound = b.integer(c->integer);
+      Value* const bound = made_here(b, count->bound);
       Value* const all = iterations_between(b, loop->operands[count->index], bound);
       push_state(b, snapshots, initial);
       initial.push_back(b.integer(1));
@@ -507,8 +503,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
       done = build_while(
           b, initial,
           [&](ir::Builder& c, const std::vector<Value*>& s) {
-            Renaming map;
-            for (std::size_t i = 0; i < n; ++i) map[loop->blocks[0]->params[i]] = s[i];
+            Renaming map = ir::pairs(loop->blocks[0]->params, s);
             copy_ops(loop->blocks[0], c.block(), map, Frames::dropped);
             Value* const more = c.block()->ops.back()->operands[0];
             c.block()->ops.pop_back();
@@ -572,9 +567,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
         Op* reach_it = copy_loop(with_frames, c.block(), state, Frames::dropped, from, false);
         import_operands(r, reach_it);
 
-        std::vector<ir::Type> types;
-        for (const Value* v : s) types.push_back(v->type);
-        Op* step = c.branch(place, types);
+        Op* step = c.branch(place, ir::types_of(s));
         ir::Builder placing = into(step->blocks[0], loop->loc);
         push_state(placing, snapshots, reach_it->results);
         std::vector<Value*> same = s;

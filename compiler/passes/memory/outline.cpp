@@ -115,13 +115,6 @@ class Outline {
     return v->def && (v->def->is(Opcode::constant_) || v->def->is(Opcode::lane_index_));
   }
 
-  static Value* made_again(Builder& b, const Value* constant) {
-    Op* copy = b.op(constant->def->code, {}, {constant->type});
-    copy->number = constant->def->number;
-    copy->integer = constant->def->integer;
-    return copy->result();
-  }
-
   /// A filled tensor of which another piece asks for the shape is made there once more, from its sizes and
   /// without memory; handed over, it would count as read.
   void make_shapes_again(std::vector<std::vector<Op*>>& pieces) {
@@ -189,10 +182,9 @@ class Outline {
     std::vector<Op*> rest;
     rest.swap(body->ops);
     Builder b(module_, body);
-    Value* none = b.op(Opcode::undef_, {}, {ir::F64})->result();
+    Value* none = b.undef(ir::F64);
     Value* n = b.integer(size);
-    Op* memory = b.op(Opcode::fill_, {none, n}, {ir::Type::tensor(ir::Kind::f64, {size})});
-    frame_ = memory->result();
+    frame_ = b.op(Opcode::fill_, {none, n}, {ir::Type::tensor(ir::Kind::f64, {size})})->result();
     frame_->name = "frame";
     body->ops.insert(body->ops.end(), rest.begin(), rest.end());
   }
@@ -223,7 +215,7 @@ class Outline {
       if (Value* const* known = here.find(v)) return *known;
       Value* result = nullptr;
       if (is_constant(v)) {
-        result = made_again(b, v);
+        result = b.again(*v->def);
       } else if (const std::int64_t* slot = slots_.find(v)) {
         result = b.emit(Opcode::get_, {frame, b.integer(*slot)});
         result->name = v->name;
@@ -262,7 +254,7 @@ class Outline {
       for (Value* v : op->results)
         if (crossing_.contains(v) && !slots_.contains(v)) handed.push_back(v);
     results.insert(results.end(), handed.begin(), handed.end());
-    for (const Value* v : results) part->result_types.push_back(v->type);
+    part->result_types = ir::types_of(results);
     b.yield(results);
 
     Builder outer(module_, block);
@@ -296,7 +288,7 @@ class Outline {
     Builder b(module_, block);
     b.loc = loc;
     if (const std::int64_t* slot = slots_.find(v)) return b.emit(Opcode::get_, {frame_, b.integer(*slot)});
-    if (is_constant(v) && v->block->function != block->function) return made_again(b, v);
+    if (is_constant(v) && v->block->function != block->function) return b.again(*v->def);
     return current(v);
   }
 

@@ -20,12 +20,12 @@ struct Tape {
   bool simple = true;              ///< one scalar or vector at a time
 };
 
-bool on_tape(const Op& op) { return op.is(Opcode::push_) || op.is(Opcode::pop_); }
 
 class Records {
  public:
   explicit Records(ir::Module& module) {
-    for (const ir::Function* f : module.functions()) blocks_of(f->body);
+    for (const ir::Function* f : module.functions())
+      for (ir::Block* b : ir::blocks_below(f->body)) blocks_.push_back(b);
     for (ir::Block* b : blocks_) find_sites(b);
   }
 
@@ -47,16 +47,10 @@ class Records {
     std::size_t index = 0, size = 1;
   };
 
-  void blocks_of(ir::Block* root) {
-    blocks_.push_back(root);
-    ir::walk(root,
-             [&](const Op* op) { blocks_.insert(blocks_.end(), op->blocks.begin(), op->blocks.end()); });
-  }
-
   void find_sites(const ir::Block* b) {
     const Op* before = nullptr;
     for (const Op* op : b->ops) {
-      if (on_tape(*op)) {
+      if (ir::is_on_tape(*op)) {
         if (!before || before->code != op->code) ++site_;
         note(*op);
       }
@@ -77,7 +71,7 @@ class Records {
     std::vector<Op*> kept;
     for (std::size_t i = 0; i < b->ops.size();) {
       std::size_t end = i + 1;
-      if (on_tape(*b->ops[i]))
+      if (ir::is_on_tape(*b->ops[i]))
         while (end < b->ops.size() && b->ops[end]->code == b->ops[i]->code) ++end;
       merge_run(
           std::vector<Op*>(b->ops.begin() + static_cast<long>(i), b->ops.begin() + static_cast<long>(end)),
@@ -90,7 +84,7 @@ class Records {
   void merge_run(const std::vector<Op*>& run, std::vector<Op*>& kept) {
     std::map<std::int64_t, std::vector<Op*>> members;
     const auto place = [&](const Op* op) {
-      const auto it = on_tape(*op) ? place_.find(op->integer) : place_.end();
+      const auto it = ir::is_on_tape(*op) ? place_.find(op->integer) : place_.end();
       return it == place_.end() ? Place{} : it->second;
     };
     for (Op* op : run)

@@ -2,8 +2,9 @@
 #include "lantern/compiler/passes/schedule/contract.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
+
+#include "lantern/ir/uses.hpp"
 
 namespace lantern::passes {
 
@@ -16,13 +17,7 @@ using ir::Value;
 
 class FmaContraction {
  public:
-  explicit FmaContraction(ir::Function& f) : module_(*f.module) {
-    ir::walk(f.body, [&](const Op* op) {
-      for (const Value* v : op->operands) ++uses_[v];
-    });
-    blocks_.push_back(f.body);
-    ir::walk(f.body, [&](Op* op) { blocks_.insert(blocks_.end(), op->blocks.begin(), op->blocks.end()); });
-  }
+  explicit FmaContraction(ir::Function& f) : module_(*f.module), blocks_(ir::blocks_below(f.body)), uses_(f) {}
 
   void run() {
     for (Block* block : blocks_) {
@@ -40,7 +35,7 @@ class FmaContraction {
   /// The product that an operand is, if nothing else asks for it.
   Op* product(const Value* v, const Block* block) const {
     Op* const op = v->def;
-    return op && op->is(Opcode::mul_) && op->parent == block && uses_.at(v) == 1 ? op : nullptr;
+    return op && op->is(Opcode::mul_) && op->parent == block && uses_.once(v) ? op : nullptr;
   }
 
   void contract(Op* op, Block* block) {
@@ -70,7 +65,7 @@ class FmaContraction {
 
   ir::Module& module_;
   std::vector<Block*> blocks_;
-  std::unordered_map<const Value*, std::size_t> uses_;
+  ir::Uses uses_;
   std::unordered_set<const Op*> absorbed_;
 };
 

@@ -133,8 +133,7 @@ class CopyNest {
     const std::unordered_set<const Op*> later(place + 1, ops.end());
     return std::ranges::any_of(uses_.of(old), [&](const ir::Use& use) {
       if (use.op == outermost_ || use.op->is(Opcode::dim_)) return false;
-      const Op* at = use.op;
-      while (at->parent != outermost_->parent) at = at->parent->parent;
+      const Op* const at = ir::holder_in(outermost_->parent, use.op);
       return at == outermost_ || later.contains(at);
     });
   }
@@ -151,9 +150,7 @@ class CopyNest {
       outermost_->operands[state_] = uninitialised_like(before, old);
       if (!fill_->zeros) other = fill_->fill->operands[0];
     } else {
-      std::vector<Value*> fill{before.op(Opcode::undef_, {}, {ir::Type(old->type.element())})->result()};
-      fill.insert(fill.end(), sizes.begin(), sizes.end());
-      outermost_->operands[state_] = before.op(Opcode::fill_, std::move(fill), {old->type})->result();
+      outermost_->operands[state_] = before.uninitialised(old->type, sizes);
     }
 
     Block* const body = levels_.back().loop->blocks[1];
@@ -170,8 +167,7 @@ class CopyNest {
       Value* const index = level.loop->blocks[1]->params[level.count.index];
       if (level.first > 0) also(b.emit(Opcode::le_, {b.integer(level.first), index}));
       if (level.left == 0) continue;
-      const Op* const number = constant(level.count.bound);
-      also(b.emit(Opcode::lt_, {index, number ? b.integer(number->integer) : level.count.bound}));
+      also(b.emit(Opcode::lt_, {index, made_here(b, level.count.bound)}));
     }
     Value*& element = update_->operands.back();
     Op* const choice = b.branch(guard, {element->type});

@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/ir/op.hpp"
 
 namespace lantern::passes {
@@ -18,7 +18,7 @@ using ir::Builder;
 /// A scalar without effects, which may be computed again; a division of integers may fail.
 bool is_pure_scalar(const Op& op) {
   if (op.results.size() != 1 || !op.result()->type.is_scalar() || op.result()->type.is_vector()) return false;
-  if ((op.is(Opcode::div_) || op.is(Opcode::rem_)) && op.result()->type.is_integer()) return false;
+  if (ir::divides_integers(op)) return false;
   return ir::info(op.code).elementwise || op.is(Opcode::cast_);
 }
 
@@ -62,7 +62,10 @@ class DeviceScalars {
   /// The loop computes what it captures, where its iterations begin.
   void take_into(Op& loop) {
     Op* inner = &loop;
-    while (Op* next = only_loop(*inner)) inner = next;
+    while (Op* const next = only_loop(inner->blocks[1])) {
+      if (!ir::is_parallel(*next)) break;
+      inner = next;
+    }
     Block* const body = inner->blocks[1];
     std::unordered_set<const Value*> own;
     ir::Renaming names;
@@ -76,17 +79,6 @@ class DeviceScalars {
     std::size_t left = 64;  // operations, at most, that an iteration does again
     for (const auto& [op, i] : places)
       if (Value* copy = copy_of(op->operands[i], b, names, left)) op->operands[i] = copy;
-  }
-
-  /// The loop that makes up a body, but for the count of its own iterations.
-  static Op* only_loop(const Op& outer) {
-    Op* found = nullptr;
-    for (Op* op : outer.blocks[1]->ops) {
-      if (op->is(Opcode::constant_) || op->is(Opcode::dim_) || op->is(Opcode::yield_) || op->is(Opcode::add_)) continue;
-      if (!op->is(Opcode::loop_) || !ir::is_parallel(*op) || found) return nullptr;
-      found = op;
-    }
-    return found;
   }
 
   Value* copy_of(Value* v, Builder& b, ir::Renaming& names, std::size_t& left) {

@@ -28,9 +28,7 @@ Op* outermost_loop(const Op& op, const Value* v) {
 Value* memory(ir::Builder& b, const ir::Type& element, Value* n, Value* k) {
   Value* const panels = b.emit(Opcode::mul_, {k, b.emit(Opcode::add_, {n, b.integer(32)})});
   Value* const size = b.emit(Opcode::add_, {panels, b.integer(64)});
-  Value* const without = b.op(Opcode::undef_, {}, {element})->result();
-  const ir::Type numbers = ir::Type::tensor(element.element(), {ir::dynamic});
-  Value* const fresh = b.op(Opcode::fill_, {without, size}, {numbers})->result();
+  Value* const fresh = b.uninitialised(ir::Type::tensor(element.element(), {ir::dynamic}), {size});
   return b.emit(Opcode::set_, {fresh, b.integer(0), b.number(0, element)});
 }
 

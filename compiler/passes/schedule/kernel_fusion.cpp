@@ -31,20 +31,14 @@ constexpr std::size_t most_saved = 200;
 /// What a thread alone does of a row while the others of its block wait.
 constexpr std::int64_t heaviest_alone = 200;
 
-bool keeps_order(const Op& op) {
-  const ir::Effect effect = ir::info(op.code).effect;
-  return effect == ir::Effect::effect || effect == ir::Effect::cell || effect == ir::Effect::tape ||
-         op.is(Opcode::call_) || op.is(Opcode::jump_);
-}
-
 bool uses_tapes(const Op* loop) {
   bool found = false;
-  ir::walk(loop->blocks[1], [&](const Op* op) { found |= ir::info(op->code).effect == ir::Effect::tape; });
+  ir::walk(loop->blocks[1], [&](const Op* op) { found |= is_on_tape(*op); });
   return found;
 }
 
 bool updates(const Op& op) {
-  return op.is(Opcode::set_) || op.is(Opcode::add_at_) || op.is(Opcode::loop_) || op.is(Opcode::add_einsum_) ||
+  return is_write(op) || op.is(Opcode::loop_) || op.is(Opcode::add_einsum_) ||
          op.is(Opcode::add_matmul_) || op.is(Opcode::gemm_);
 }
 
@@ -142,7 +136,7 @@ bool may_fail(const Op* loop, const Equal& equal) {
     const bool harmless = ir::info(op->code).elementwise || op->is(Opcode::constant_) || op->is(Opcode::yield_) ||
                           op->is(Opcode::loop_) || op->is(Opcode::branch_) || op->is(Opcode::dim_) ||
                           op->is(Opcode::cast_) || op->is(Opcode::undef_);
-    may |= !harmless || ((op->is(Opcode::div_) || op->is(Opcode::rem_)) && op->result()->type.is_integer());
+    may |= !harmless || divides_integers(*op);
   });
   return may;
 }
@@ -163,16 +157,6 @@ std::vector<std::size_t> wide(const ir::Type& t) {
 
 /// How parallel loops become kernels by themselves.
 enum class Shape { numbers, nest, rows };
-
-const Op* only_loop(const Block* body) {
-  const Op* found = nullptr;
-  for (const Op* op : body->ops) {
-    if (op->is(Opcode::constant_) || op->is(Opcode::dim_) || op->is(Opcode::yield_) || op->is(Opcode::add_)) continue;
-    if (!op->is(Opcode::loop_) || found) return nullptr;
-    found = op;
-  }
-  return found;
-}
 
 Shape shape_of(const Op* loop) {
   bool inner = false;
@@ -437,7 +421,7 @@ class Pair {
       for (const auto& [op, operand] : in_b_.of(all[k])) {
         if (op->is(Opcode::get_) && operand == 0) continue;
         if (op->is(Opcode::yield_)) continue;
-        if ((op->is(Opcode::set_) || op->is(Opcode::add_at_)) && operand == 0) {
+        if (is_write(*op) && operand == 0) {
           all.push_back(op->result());
         } else if (op->is(Opcode::loop_)) {
           for (Value* v : {op->blocks[0]->params[operand], op->blocks[1]->params[operand], op->results[operand]})
@@ -469,7 +453,7 @@ class Pair {
     // What the host saves is saved in its own order, unless an iteration saves something, too.
     const bool saves = uses_tapes(a_) || uses_tapes(b_);
     const auto in_order = [&](const Op& op) {
-      return keeps_order(op) && (saves || ir::info(op.code).effect != ir::Effect::tape);
+      return keeps_order(op) || (saves && is_on_tape(op));
     };
     for (const Op* op : earlier_) {
       bool disturbs = false;
@@ -579,13 +563,8 @@ class Pair {
     rename(to, in_second);
     rename(from, in_first);
     for (std::size_t k = 0; k < own; ++k) second_yield->operands[k] = ir::renamed(in_first, second_yield->operands[k]);
-    std::vector<Op*> moved(from->ops.begin(), from->ops.end() - 1);
-    for (Op* op : moved) {
-      op->parent = to;
-      for (Value* r : op->results) r->block = to;
-    }
-    to->ops.insert(to->ops.begin(), moved.begin(), moved.end());
-    from->ops.clear();
+    from->ops.pop_back();
+    Builder::before(to->ops.front()).take(std::exchange(from->ops, {}));
     // In order: what does not need the first loop, the joined one, what needs it.
     auto& ops = around->ops;
     const auto at = std::ranges::find(ops, a_) - ops.begin(), last = std::ranges::find(ops, b_) - ops.begin();
@@ -672,10 +651,7 @@ bool fuse_in(ir::Module& module, ir::Function& f) {
 }  // namespace
 
 void kernel_fusion(ir::Module& module) {
-  bool any = false;
-  for (ir::Function* f : module.functions())
-    if (is_direct(*f)) any |= fuse_in(module, *f);
-  if (!any) return;
+  if (!in_direct_style(module, [&](ir::Function& f) { return fuse_in(module, f); })) return;
   simplify(module);  // views that nothing asks for any more
   dead_fills(module);  // of what several loops filled together
   array_contraction(module);

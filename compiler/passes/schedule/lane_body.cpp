@@ -90,7 +90,7 @@ Value* LaneBody::in_lanes(Value* v) {
   // A tensor of one value throughout: plan_lanes saw to that.
   const Op* def = v->def;
   if (def->is(Opcode::undef_))
-    return builder_.op(Opcode::undef_, {}, {with_lanes(v->type, lanes_)})->result();
+    return builder_.undef(with_lanes(v->type, lanes_));
   if (def->is(Opcode::zeros_like_)) return zeros(with_lanes(v->type, lanes_), now(def->operands[0]));
   std::vector<Value*> operands;
   for (Value* o : def->operands) operands.push_back(now(o));
@@ -219,7 +219,7 @@ void LaneBody::pack(Value* index) {
     Value* n = builder_.emit(Opcode::dim_, {t}, 1);
     const std::int64_t dims[] = {t->type.dims()[1], lanes_};
     // Memory: the loop sets all of it.
-    Value* none = builder_.op(Opcode::undef_, {}, {ir::F64})->result();
+    Value* none = builder_.undef(ir::F64);
     Value* rows = builder_.emit(Opcode::fill_, {none, n, builder_.integer(lanes_)}, 0, dims);
     packed_[op->operands[0]] =
         build_for(builder_, builder_.integer(0), n, rows, [&](ir::Builder& inside, Value* i, Value* all) {
@@ -493,9 +493,7 @@ void LaneBody::both_sides(const Op* op) {
     if (!branch_on_any_lane(op, k)) continue;
     const std::vector<Value*> other = side(op, 1 - k, taken(1 - k));
     Value* const here = taken(k);
-    std::vector<ir::Type> types;
-    for (const Value* v : other) types.push_back(v->type);
-    Op* const guard = builder_.branch(builder_.emit(Opcode::lane_any_, {here}), types);
+    Op* const guard = builder_.branch(builder_.emit(Opcode::lane_any_, {here}), ir::types_of(other));
     Block* const outer = builder_.block();
     builder_.set_block(guard->blocks[0]);
     const std::vector<Value*> own = side(op, k, here);

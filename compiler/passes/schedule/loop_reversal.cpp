@@ -12,21 +12,18 @@ namespace lantern::passes {
 namespace {
 
 /// What an iteration does in an order, besides computing.
-bool keeps_order(const Op* loop) {
+bool has_ordered_effects(const Op* loop) {
   bool found = false;
   for (Block* b : loop->blocks)
     ir::walk(b, [&](const Op* op) {
-      const ir::Effect effect = ir::info(op->code).effect;
-      found |= effect == ir::Effect::effect || effect == ir::Effect::cell || effect == ir::Effect::tape ||
-               op->is(Opcode::call_) || op->is(Opcode::jump_) || op->is(Opcode::check_);
+      found |= keeps_order(*op) || is_on_tape(*op) || op->is(Opcode::check_);
     });
   return found;
 }
 
 bool may_reverse(const Uses& uses, const Op* loop, const Countdown& down, bool reassociate) {
-  const auto is_test = [](const Op* op) { return !op->is(Opcode::constant_); };
-  if (loop->integer != 0 || std::ranges::count_if(loop->blocks[0]->ops, is_test) > 2) return false;
-  if (!uses.of(loop->results[down.index]).empty() || keeps_order(loop) || !is_doall(loop)) return false;
+  if (loop->integer != 0 || !ends_by_comparison(loop)) return false;
+  if (!uses.of(loop->results[down.index]).empty() || has_ordered_effects(loop) || !is_doall(loop)) return false;
   for (std::size_t i = 0; i < loop->operands.size(); ++i) {
     if (i == down.index) continue;
     if (step_of(loop, i)) return false;
@@ -66,18 +63,17 @@ void reverse(Op* loop, const Countdown& down) {
 }  // namespace
 
 void loop_reversal(ir::Module& module, bool reassociate) {
-  bool any = false;
-  for (ir::Function* f : module.functions()) {
-    if (!is_direct(*f)) continue;
-    for (Op* loop : loops_in(*f)) {
-      if (counted(loop)) continue;
+  const auto run = [&](ir::Function& f) {
+    bool any = false;
+    for (Op* loop : loops_in(f)) {
       const auto down = counts_down(loop);
-      if (!down || !may_reverse(Uses(*f), loop, *down, reassociate)) continue;
+      if (!down || !may_reverse(Uses(f), loop, *down, reassociate)) continue;
       reverse(loop, *down);
       any = true;
     }
-  }
-  if (any) simplify(module);
+    return any;
+  };
+  if (in_direct_style(module, run)) simplify(module);
 }
 
 }  // namespace lantern::passes

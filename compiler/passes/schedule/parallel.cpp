@@ -32,9 +32,7 @@ class Iterations {
   /// Empty, or why iterations need the order: what one of them needs of the one before.
   std::string dependence() {
     const auto count = counted(loop_);
-    const auto tests =
-        std::ranges::count_if(loop_->blocks[0]->ops, [](const Op* op) { return !op->is(Opcode::constant_); });
-    if (!count || tests > 2)
+    if (!count || !ends_by_comparison(loop_))
       return "it does not count by ones to a bound, or something else may end it, such as break";
     for (const Value* p : loop_->blocks[1]->params) {
       const std::size_t i = p->index;
@@ -82,7 +80,7 @@ class IterationEffects {
       else if (op->is(Opcode::external_) && !ir::may_run_in_threads(*op))
         found = "the external function '" + ir::parse_prototype(op->text).name + "'" + at_line(*op) +
                 " may not be called from two threads at once: say {.threads = true} where it may";
-      if (op->is(Opcode::push_) || op->is(Opcode::pop_)) {
+      if (is_on_tape(*op)) {
         ++tapes[op->integer];
         if (called)
           found = "a function that it calls keeps values for later; without FUN they may lie by iterations";

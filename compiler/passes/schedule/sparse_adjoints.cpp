@@ -263,11 +263,7 @@ class AdjointGuard {
     Op* const branch = b.branch(any, types);
     ir::Builder some(b.module(), branch->blocks[0]), none(b.module(), branch->blocks[1]);
     some.loc = none.loc = b.loc;
-    for (Op* op : order_) {
-      op->parent = branch->blocks[0];
-      for (Value* v : op->results) v->block = branch->blocks[0];
-      branch->blocks[0]->ops.push_back(op);
-    }
+    some.take(order_);
     some.yield(changed);
     none.yield(same);
     for (std::size_t k = 0; k < places.size(); ++k) end->operands[places[k]] = branch->results[k];

@@ -379,11 +379,7 @@ class Part {
 
   Value* taken_in(Value* v) {
     if (const Op* c = constant(v)) {
-      Builder b(module_, part_->body);
-      Op* copy = b.op(Opcode::constant_, {}, {v->type});
-      copy->number = c->number;
-      copy->integer = c->integer;
-      return copy->result();
+      return Builder(module_, part_->body).again(*c);
     }
     captured_.push_back(v);
     return module_.add_param(part_->body, learned_type(v), v->name);
@@ -531,15 +527,13 @@ class Part {
 
   /// The loop as it is, where there is too little to do: there a call would cost too.
   void alone(Op* whole, Block* block) {
-    whole->parent = block;
-    for (Value* v : whole->results) v->block = block;
-    block->ops.push_back(whole);
+    Builder b(module_, block);
+    b.loc = whole->loc;
+    b.take(whole);
     for (Block* inner : whole->blocks)
       ir::walk(inner, [&](Op* op) {
         for (Value*& v : op->operands) v = now_(v);
       });
-    Builder b(module_, block);
-    b.loc = whole->loc;
     std::vector<Value*> results;
     for (std::size_t i = 0; i < start_.size(); ++i)
       if (carried(i)) results.push_back(whole->results[i]);

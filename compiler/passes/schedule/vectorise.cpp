@@ -141,9 +141,7 @@ class Blocked {
     const bool single = at_most_one(k);
     // A sum is taken over the lanes only where there is a block.
     if (!single && (p.lanes == 1 || !any_reductions())) return repeated(edges, b_, now);
-    std::vector<ir::Type> types{ir::I64};
-    for (const Value* v : now.state) types.push_back(v->type);
-    Op* op = b_.branch(more(b_, edges, now.at), types);
+    Op* op = b_.branch(more(b_, edges, now.at), ir::types_of(values(now)));
     ir::Builder some(module_, op->blocks[0]), none(module_, op->blocks[1]);
     some.loc = b_.loc;
     const Running then = single ? once(edges, op->blocks[0], now) : repeated(edges, some, now);
@@ -390,7 +388,7 @@ class LaneChoice {
     bool stores = false;
     for (const Op* op : inner->blocks[1]->ops) {
       if (!op->blocks.empty()) return nullptr;
-      const bool get = op->is(Opcode::get_), store = op->is(Opcode::set_) || op->is(Opcode::add_at_);
+      const bool get = op->is(Opcode::get_), store = is_write(*op);
       if (!get && !store) continue;
       const auto rank = static_cast<std::size_t>(op->operands[0]->type.rank());
       const auto first = op->operands.begin() + 1, last = first + static_cast<std::ptrdiff_t>(rank);

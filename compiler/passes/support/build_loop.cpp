@@ -49,6 +49,23 @@ Value* build_for(Builder& b, Value* first, Value* bound, Value* initial,
   })[0];
 }
 
+LoopValues build_branch(Builder& b, Value* condition, const std::vector<ir::Type>& types,
+                        FunctionRef<LoopValues(Builder&)> yes, FunctionRef<LoopValues(Builder&)> no) {
+  const ir::Op* const branch = b.branch(condition, types);
+  Builder first(b.module(), branch->blocks[0]), second(b.module(), branch->blocks[1]);
+  first.loc = second.loc = b.loc;
+  first.yield(yes(first));
+  second.yield(no(second));
+  return branch->results;
+}
+
+Value* build_branch(Builder& b, Value* condition, const ir::Type& type, FunctionRef<Value*(Builder&)> yes,
+                    FunctionRef<Value*(Builder&)> no) {
+  return build_branch(
+      b, condition, std::vector<ir::Type>{type}, [&](Builder& side) { return LoopValues{yes(side)}; },
+      [&](Builder& side) { return LoopValues{no(side)}; })[0];
+}
+
 namespace {
 
 Value* nest_from(Builder& b, Value* state, std::size_t depth, NestSize size, NestBody body, LoopValues& indices) {

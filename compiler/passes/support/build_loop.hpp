@@ -1,4 +1,4 @@
-// Loops as passes write them.
+// Loops and branches as passes write them.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +26,13 @@ LoopValues build_for(ir::Builder& b, ir::Value* first, ir::Value* bound, const L
 /// The same with one value as the state.
 ir::Value* build_for(ir::Builder& b, ir::Value* first, ir::Value* bound, ir::Value* initial,
                      ir::FunctionRef<ir::Value*(ir::Builder&, ir::Value* index, ir::Value* state)> body);
+
+/// Writes `condition ? yes() : no()` of values of these types; gives what the side that runs gives.
+LoopValues build_branch(ir::Builder& b, ir::Value* condition, const std::vector<ir::Type>& types,
+                        ir::FunctionRef<LoopValues(ir::Builder&)> yes, ir::FunctionRef<LoopValues(ir::Builder&)> no);
+/// The same of one value.
+ir::Value* build_branch(ir::Builder& b, ir::Value* condition, const ir::Type& type,
+                        ir::FunctionRef<ir::Value*(ir::Builder&)> yes, ir::FunctionRef<ir::Value*(ir::Builder&)> no);
 
 /// The number of iterations of a loop inside loops with these indices, the outermost first.
 using NestSize = ir::FunctionRef<ir::Value*(ir::Builder&, std::span<ir::Value* const> indices)>;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace lantern::passes {
 
@@ -38,18 +39,17 @@ Value* as_number(Builder& b, Value* v) {
 /// Gives a copy of a loop tapes of its own, in place of those that only the loop works on.
 void separate_tapes(ir::Module& module, const Op* loop, Op* copy) {
   std::unordered_map<std::int64_t, std::int64_t> own;
-  const auto on_tape = [](const Op* op) { return op->is(Opcode::push_) || op->is(Opcode::pop_); };
   const auto inside = [&](const Op* of, const auto& each) {
     for (Block* b : of->blocks)
       ir::walk(b, [&](Op* op) {
-        if (on_tape(op)) each(op);
+        if (is_on_tape(*op)) each(op);
       });
   };
   inside(copy, [&](const Op* op) { own[op->integer]; });
   if (own.empty()) return;
   for (const ir::Function* f : module.functions())
     ir::walk(f->body, [&](const Op* op) {
-      if (on_tape(op)) own.erase(op->integer);
+      if (is_on_tape(*op)) own.erase(op->integer);
       return op != loop && op != copy;
     });
   for (auto& [tape, number] : own) number = module.new_tape();
@@ -71,12 +71,7 @@ Value* elements_of_sizes(Builder& b, const std::vector<Value*>& sizes) {
 }
 
 Value* elements_of(Builder& b, Value* tensor) {
-  std::vector<Value*> sizes;
-  for (int d = 0; d < tensor->type.rank(); ++d) {
-    const std::int64_t known = tensor->type.dims()[static_cast<std::size_t>(d)];
-    sizes.push_back(known >= 0 ? b.integer(known) : b.emit(Opcode::dim_, {tensor}, d));
-  }
-  return elements_of_sizes(b, sizes);
+  return elements_of_sizes(b, b.sizes(tensor));
 }
 
 Value* may_take(Builder& b, Value* numbers, const Op* loop) {
@@ -91,39 +86,30 @@ Value* may_take(Builder& b, Value* numbers, const Op* loop) {
 }
 
 void put_before(Block* scratch, Op* loop) {
-  Block* const home = loop->parent;
-  for (Op* op : scratch->ops) {
-    op->parent = home;
-    for (Value* r : op->results) r->block = home;
-  }
-  home->ops.insert(std::ranges::find(home->ops, loop), scratch->ops.begin(), scratch->ops.end());
-  scratch->ops.clear();
+  Builder::before(loop).take(std::exchange(scratch->ops, {}));
 }
 
-void keep_alternative(ir::Module& module, Op* loop, Value* condition) {
-  Block* const home = loop->parent;
-  auto& ops = home->ops;
-  Op* const branch = module.new_op(Opcode::branch_, home);
-  branch->loc = loop->loc;
-  branch->operands = {condition};
-  for (int k = 0; k < 2; ++k) branch->blocks.push_back(module.new_block(branch, home->function));
-  Renaming given;
-  for (const Value* r : loop->results) given[r] = module.add_result(branch, r->type, r->name);
-  ir::replace_uses(home, given);
-  *std::ranges::find(ops, loop) = branch;
+Op* put_behind(Value* condition, Op* loop) {
+  Builder b = Builder::before(loop);
+  Op* const branch = b.branch(condition, ir::types_of(loop->results));
+  for (std::size_t i = 0; i < loop->results.size(); ++i) branch->results[i]->name = loop->results[i]->name;
+  ir::replace_uses(b.block(), ir::pairs(loop->results, branch->results));
+  std::erase(b.block()->ops, loop);
+  b.set_block(branch->blocks[0]);
+  b.take(loop);
+  b.yield(loop->results);
+  return branch;
+}
 
+Op* keep_alternative(ir::Module& module, Op* loop, Value* condition) {
+  Op* const branch = put_behind(condition, loop);
   Renaming names;
   Builder no(module, branch->blocks[1]);
   no.loc = loop->loc;
   Op* const copy = ir::clone(no, *loop, names);
   no.yield(copy->results);
-  Builder yes(module, branch->blocks[0]);
-  yes.loc = loop->loc;
-  loop->parent = branch->blocks[0];
-  for (Value* r : loop->results) r->block = loop->parent;
-  loop->parent->ops.push_back(loop);
-  yes.yield(loop->results);
   separate_tapes(module, loop, copy);
+  return branch;
 }
 
 }  // namespace lantern::passes

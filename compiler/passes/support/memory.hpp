@@ -29,9 +29,12 @@ Value* elements_of(ir::Builder& b, Value* tensor);
 /// Moves all of a block's operations to before `loop`.
 void put_before(Block* scratch, Op* loop);
 
-/// `loop` becomes `branch condition { loop } else { a copy of it }`, with tapes of its own: what is done to
-/// the loop from now on is done where the condition holds. The operation stays the same, inside of the
-/// branch.
-void keep_alternative(ir::Module& module, Op* loop, Value* condition);
+/// `loop` becomes `branch condition { loop } else { }`, of which the caller fills the second side. The operation stays the
+/// same, inside of the branch. Returns the branch.
+Op* put_behind(Value* condition, Op* loop);
+
+/// The same with a copy of the loop on the second side, with tapes of its own: what is done to the loop from now on is done
+/// where the condition holds.
+Op* keep_alternative(ir::Module& module, Op* loop, Value* condition);
 
 }  // namespace lantern::passes

@@ -28,6 +28,14 @@ void erase(const std::vector<Op*>& ops) {
   for (Block* b : blocks) std::erase_if(b->ops, [&](const Op* op) { return gone.contains(op); });
 }
 
+void remove_result(Op* branch, std::size_t result) {
+  const auto at = static_cast<std::ptrdiff_t>(result);
+  branch->results.erase(branch->results.begin() + at);
+  for (std::size_t i = result; i < branch->results.size(); ++i)
+    branch->results[i]->index = static_cast<std::uint32_t>(i);
+  for (Block* side : branch->blocks) side->yields().erase(side->yields().begin() + at);
+}
+
 bool is_direct(const ir::Function& f) {
   bool direct = !f.cps;
   for (const Value* p : f.body->params) direct &= !p->type.is_cont();

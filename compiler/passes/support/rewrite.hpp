@@ -15,6 +15,12 @@ using ir::Opcode;
 using ir::Renaming;
 using ir::Uses;
 using ir::Value;
+using ir::divides_integers;
+using ir::is_access;
+using ir::is_on_tape;
+using ir::is_pure;
+using ir::is_write;
+using ir::keeps_order;
 
 /// True where `a` knows every dimension that `b` knows, so that a value of type `a` may represent one of `b`
 /// and no run-time check of a size is lost.
@@ -25,6 +31,8 @@ bool same_constant(const Op& a, const Op& b);
 
 /// The constant that defines a value, or null.
 inline Op* constant(const Value* v) { return v->def && v->def->is(Opcode::constant_) ? v->def : nullptr; }
+/// A constant once more, where the one there is may not be visible; another value itself.
+inline Value* made_here(ir::Builder& b, Value* v) { return constant(v) ? b.again(*constant(v)) : v; }
 /// A floating number, or a tensor of them, that is 0 or -0 everywhere: what adds nothing.
 inline bool is_zero(const Value* v) {
   const Op* op = v->def;
@@ -35,9 +43,19 @@ inline bool is_zero(const Value* v) {
 
 /// Takes operations out of the blocks that they are in.
 void erase(const std::vector<Op*>& ops);
+/// Takes a result that nothing uses out of a branch.
+void remove_result(Op* branch, std::size_t result);
 
 /// True where a function makes, takes and calls no continuations.
 bool is_direct(const ir::Function& f);
+/// Runs on each function of a module that is in direct style; true where one of these calls gives true.
+template <class Run>
+bool in_direct_style(ir::Module& module, Run&& run) {
+  bool any = false;
+  for (ir::Function* f : module.functions())
+    if (is_direct(*f)) any |= run(*f);
+  return any;
+}
 
 /// Walks a function in order and rebuilds its blocks, without recursion and in linear time.
 ///
