@@ -122,7 +122,7 @@ Rep<float> narrow(S u, I n, I steps) {
 /// `next`.
 template <bool all>
 D leapfrog(A u, I from, I to, I steps) {
-  A before = u, next = u * 0.0;
+  A before = u, next = all ? u * 0.0 : fill(D(0.0), u.size());
   D seen = 0.0;
   FOR(0, steps, [&](I) {
     FOR(from, to, [&](I i) { next = next.set(i, u[i] * u[i - 1] - before[i]); });
@@ -260,13 +260,12 @@ TEST_CASE("partial_copies: gradients in two dimensions", "[passes]") {
 }
 
 TEST_CASE("scatter_to_gather: adjoints that the next step replaces are not set to zero", "[passes]") {
-  const auto additions = [](auto f) {
-    const auto [before, after] = around_pass("scatter_to_gather", grad<0>(f));
-    return std::pair(count(before, "= add_at "), count(after, "= add_at "));
+  const auto zeros_stored = [](auto f) {
+    return count(compile(grad<0>(f), {.target = Target::c}).source("c"), "] = 0.0;");
   };
-  const auto [before, after] = additions(limited);
-  CHECK(after < before);
-  CHECK(additions(overwritten).first == additions(overwritten).second);
+  CHECK(zeros_stored(leapfrog<false>) == 0);
+  CHECK(zeros_stored(leapfrog<true>) == 1);  // behind the loop: what `next` began with has an adjoint
+  CHECK(zeros_stored(overwritten) > 0);
   Checked a(leapfrog<false>), b(leapfrog<true>), c(limited);
   Checked d(overwritten);
   for (const std::int64_t n : {1, 2, 3, 5, 18, 19, 33})
