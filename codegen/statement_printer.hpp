@@ -208,6 +208,7 @@ class StatementPrinter {
   void tree(const ir::Op& op);
   void accumulate(ir::Opcode code, const std::string& place, const ir::Op& op);
   std::string updated(const ir::Op& op);
+  void partial_copy(const ir::Op& op);
   std::string dim(const ir::Value* t, std::size_t i);
   std::string sizes(const ir::Value* t, std::size_t from = 0);
   std::string elements(const ir::Value* t, std::size_t from = 0);

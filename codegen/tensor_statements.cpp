@@ -322,6 +322,20 @@ std::string StatementPrinter::updated(const Op& op) {
   return new_tensor(op.result(), "copy", atom(from));
 }
 
+/// A copy without the elements that a loop sets next.
+void StatementPrinter::partial_copy(const Op& op) {
+  const Value* from = op.operands[0];
+  set_dims(op.result(), dims(from));
+  const std::string name = new_tensor(op.result(), "new", sizes(from));
+  const std::string box = names_.unique("box");
+  std::string list;
+  for (std::size_t i = 1; i < op.operands.size(); ++i) list += (i == 1 ? "" : ", ") + text(op.operands[i]);
+  unit_.prelude().need("copy_outside");
+  line("const int64_t " + box + "[] = {" + list + "};");
+  line("lt_copy_outside(" + name + ".data, " + atom(from) + ".data, " + elements(from) + ", (int64_t)sizeof(" +
+       unit_.element(from) + "), " + box + ", " + number((op.operands.size() - 3) / 2) + ");");
+}
+
 // ---- operations
 
 void StatementPrinter::tensor(const Op& op) {
@@ -343,7 +357,7 @@ void StatementPrinter::tensor(const Op& op) {
     case Opcode::add_slice_:
       return accumulate(op.code, updated(op), op);
     case Opcode::copy_:
-      return static_cast<void>(updated(op));
+      return op.in_place || op.operands.size() == 1 ? static_cast<void>(updated(op)) : partial_copy(op);
     case Opcode::fill_:
     case Opcode::zeros_like_:
       return creation(op);

@@ -195,7 +195,8 @@ Type infer_type(Opcode op, std::span<const Type> in, std::int64_t attribute,
       t.need(in[0].is_tensor(), "a tensor");
       return I64;
     case Opcode::copy_:
-      t.need(in[0].is_tensor(), "a tensor");
+      t.need(in[0].is_tensor() && in.size() % 2 == 1, "a tensor, and pairs of numbers");
+      t.need(t.indices(1, in.size()) == 1, "numbers that are scalars");
       return in[0];
     case Opcode::reshape_:
       t.need(in[0].is_tensor() && in[1].is_tensor(), "two tensors");

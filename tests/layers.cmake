@@ -19,7 +19,7 @@ set(library_sees ${ad_sees} compiler/tensor compiler/special compiler/random com
     runtime/linalg runtime/distributed)
 set(array_sees ${canonical_sees} ${passes}/array)
 set(schedule_sees ${array_sees} ${passes}/schedule)
-set(memory_sees ${support_sees} ${passes}/memory)
+set(memory_sees ${canonical_sees} ${passes}/memory)
 set(pipeline_sees ${direct_sees} ${schedule_sees} ${memory_sees} ${passes})
 set(codegen_sees ${analysis_sees} codegen codegen/c codegen/cpp codegen/cuda)
 set(toolchain_sees ${codegen_sees} ${runtime_sees} codegen/toolchain)

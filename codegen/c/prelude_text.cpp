@@ -526,6 +526,32 @@ static inline int lt_lies_in(const void* data, const void* whole, int64_t bytes)
   return (const char*)data >= (const char*)whole && (const char*)data < (const char*)whole + bytes;
 }
 )c"},
+      {"copy_outside",
+       functions,
+       {"integers", "memcpy"},
+       R"c(/* Copies n elements but for rows that are written next: box holds the first element, the length of a row, and for
+ * each of so many levels the number of rows and the distance from one to the next. */
+static void lt_copy_outside(void* to, const void* from, int64_t n, int64_t bytes, const int64_t* box, int levels) {
+  int64_t done = 0, at[8] = {0};
+  int more = box[1] >= 16 && levels <= 8;
+  for (int i = 0; i < levels; ++i) more = more && box[2 + 2 * i] > 0;
+  while (more) {
+    unsigned long long start = (unsigned long long)box[0];
+    for (int i = 0; i < levels; ++i) start += (unsigned long long)at[i] * (unsigned long long)box[3 + 2 * i];
+    const int64_t row = (int64_t)start;
+    if (row < 0 || box[1] > n || row > n - box[1]) break;  /* the loop that follows raises an error */
+    if (row > done)
+      memcpy((char*)to + done * bytes, (const char*)from + done * bytes, (unsigned long)((row - done) * bytes));
+    if (row + box[1] > done) done = row + box[1];
+    more = 0;
+    for (int i = levels; i-- > 0 && !more;) {
+      more = ++at[i] < box[2 + 2 * i];
+      if (!more) at[i] = 0;
+    }
+  }
+  if (n > done) memcpy((char*)to + done * bytes, (const char*)from + done * bytes, (unsigned long)((n - done) * bytes));
+}
+)c"},
       {"reuse",
        functions,
        {"mark", "forget"},

@@ -18,6 +18,7 @@
 #include "lantern/compiler/passes/array/loop_interchange.hpp"
 #include "lantern/compiler/passes/array/lower.hpp"
 #include "lantern/compiler/passes/array/in_place_stencils.hpp"
+#include "lantern/compiler/passes/array/partial_copies.hpp"
 #include "lantern/compiler/passes/array/raise.hpp"
 #include "lantern/compiler/passes/array/reads_first.hpp"
 #include "lantern/compiler/passes/array/register_promotion.hpp"
@@ -180,6 +181,11 @@ constexpr std::array all_passes{
     // when bounds and indices are settled: printers check before a loop those that are known there
     Pass{"invariant_integers", "integers that are the same in all iterations are computed before the loop",
          plain<invariant_integers>},
+    // before lanes hide what a nest writes. Not where values are checked: elements that are left out have none
+    Pass{"partial_copies", "copies leave out the elements that a loop replaces next",
+         [](ir::Module& m, const PipelineOptions& options) {
+           if (options.threads <= 1 && !options.device && !options.check_values) partial_copies(m);
+         }},
 
     // Schedule (schedule/). Needs loops over elements; gives the same loops for the target machine: ranges
     // of iterations for its threads, lanes for its vectors. Kernels of a GPU are parallel loops as they are.
@@ -267,7 +273,7 @@ struct Phase {
 constexpr std::array all_phases{
     Phase{"canonical", ir::forms::staged, ir::forms::staged, from("canonical_loops", "scalar_replacement")},
     Phase{"direct style", ir::forms::staged, ir::forms::direct, from("contify", "tape_narrowing")},
-    Phase{"arrays", ir::forms::direct, ir::forms::loops, from("lower", "invariant_integers")},
+    Phase{"arrays", ir::forms::direct, ir::forms::loops, from("lower", "partial_copies")},
     Phase{"schedule", ir::forms::loops, ir::forms::scheduled, from("loop_reversal", "overlap")},
     Phase{"memory", ir::forms::scheduled, ir::forms::placed, from("inplace", "merge")},
 };

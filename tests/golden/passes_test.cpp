@@ -678,7 +678,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
       "array_contraction "
       "retiming invariant_tables if_conversion store_forwarding index_set_splitting scatter_to_gather join_sums "
       "deforestation dead_fills ";
-  const std::string integers = "invariant_integers parallel ";
+  const std::string integers = "invariant_integers partial_copies parallel ";
   const std::string panels = "sparse_adjoints kept_panels ", memory = "overlap inplace tape_coalescing outline merge ";
   CHECK(run({}) == start + loops + integers + panels + memory);
   CHECK(run({.opt_level = 0}).empty());
@@ -691,7 +691,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
     CHECK((" " + run({.disabled = {std::string(p.name)}})).find(" " + std::string(p.name) + " ") ==
           std::string::npos);
   }
-  CHECK(names == start + loops + "in_place_stencils invariant_integers loop_reversal parallel "
+  CHECK(names == start + loops + "in_place_stencils invariant_integers partial_copies loop_reversal parallel "
                      "threads vectorise sparse_adjoints kept_panels copy_fusion kernel_fusion device_scalars contract value_checks " + memory);
   CHECK(run({.fused_multiply_add = true}) == start + loops + integers + panels + "contract " + memory);
   CHECK(run({.threads = 2}) == start + loops + integers + "threads " + panels + memory);
@@ -701,6 +701,6 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
                     "simplify, tape_narrowing, lower, full_unrolling, dead_stores, raise, reads_first, loop_interchange, "
                     "register_promotion, loop_fusion, array_contraction, retiming, invariant_tables, "
                     "if_conversion, store_forwarding, index_set_splitting, scatter_to_gather, join_sums, deforestation, "
-                    "dead_fills, in_place_stencils, invariant_integers, loop_reversal, parallel, threads, vectorise, sparse_adjoints, "
+                    "dead_fills, in_place_stencils, invariant_integers, partial_copies, loop_reversal, parallel, threads, vectorise, sparse_adjoints, "
                     "kept_panels, copy_fusion, kernel_fusion, device_scalars, contract, value_checks, overlap, inplace, tape_coalescing, outline, merge), got 'simplfy'");
 }

@@ -16,51 +16,79 @@ namespace {
 
 // ---- zeros
 
-/// Loops that make elements of a tensor zero, and do nothing else.
+/// From the first element to below the last, in each dimension.
+using Elements = std::vector<std::pair<Offset, Offset>>;
+
+/// Loops that make elements of a tensor zero.
 struct Zeros {
   Op* loop = nullptr;
-  std::vector<std::pair<Offset, Offset>> elements;  ///< of each dimension, from the first to below the last
-  Value* of() const { return loop->operands[1]; }
+  std::size_t state = 1;
+  Op* set = nullptr;
+  std::optional<Elements> elements;  ///< where they are all that indices count to
+  Value* of() const { return loop->operands[state]; }
 };
 
+std::optional<Elements> elements_of(const Nest& nest, const Op& access) {
+  const auto place = place_in(nest, access);
+  const auto levels = place ? levels_of(nest, *place) : std::nullopt;
+  if (!levels) return {};
+  Elements elements;
+  for (const std::size_t k : *levels) {
+    const IterationRange& range = nest.levels[k].range;
+    elements.emplace_back(moved(range.first, place->by[k]), moved(range.last, place->by[k]));
+  }
+  return elements;
+}
+
+/// The write that a nest does to a piece of its state in each iteration, and hands on. Others read at most
+/// that element before.
+Op* only_write(const Nest& nest, const Uses& uses, std::size_t state, bool read) {
+  const auto inner = nest.handed_in(uses, state);
+  if (!inner) return nullptr;
+  const auto& all = uses.of(nest.innermost()->params[*inner]);
+  const auto write = std::ranges::find_if(all, [](const ir::Use& use) { return !use.op->is(Opcode::get_); });
+  if (write == all.end() || write->operand != 0 || !is_access(*write->op) ||
+      write->op->parent != nest.innermost())
+    return nullptr;
+  for (const ir::Use& use : all)
+    if (use.op != write->op && (!read || !use.op->is(Opcode::get_) || !same_element(*use.op, *write->op)))
+      return nullptr;
+  const auto& onward = uses.of(write->op->result());
+  const bool handed_on =
+      onward.size() == 1 && onward[0].op == nest.innermost()->ops.back() && onward[0].operand == *inner;
+  return handed_on ? write->op : nullptr;
+}
+
+/// Loops that leave zeros in a tensor, where no iteration reads what another one has made zero.
+std::optional<Zeros> zeros_left_by(const Value* v, const Uses& uses, bool read = true) {
+  if (!v->def || !v->def->is(Opcode::loop_)) return {};
+  const auto nest = nest_of(v->def, uses);
+  Op* const set = nest ? only_write(*nest, uses, v->index, read) : nullptr;
+  if (!set || !set->is(Opcode::set_) || !sets_zero(*set)) return {};
+  for (const Nest::Level& level : nest->levels)
+    if (!no_loop_carried_dependence({set}, level.loop)) return {};
+  return Zeros{v->def, v->index, set, elements_of(*nest, *set)};
+}
+
+/// The same for loops that do nothing else.
 std::optional<Zeros> zeros_made_by(const Value* v) {
   if (!v->def || !v->def->is(Opcode::loop_) || v->def->operands.size() != 2 || v->index != 1) return {};
-  Op* const loop = v->def;
-  const Uses uses(loop);
-  const auto nest = nest_of(loop, uses);
-  if (!nest) return {};
-  for (const Nest::Level& l : nest->levels)
-    if (l.range.index != 0 || l.loop->operands.size() != 2) return {};
-  const auto inner = nest->handed_in(uses, 1);
-  if (!inner) return {};
-  const auto& all = uses.of(nest->innermost()->params[*inner]);
-  const Op* const set = all.size() == 1 ? all.front().op : nullptr;
-  if (!set || !set->is(Opcode::set_) || all.front().operand != 0) return {};
-  const auto& onward = uses.of(set->result());
-  const auto place = place_in(*nest, *set);
-  if (!sets_zero(*set) || onward.size() != 1 || !onward[0].op->is(Opcode::yield_) || !place) return {};
-  const auto levels = levels_of(*nest, *place);
-  if (!levels) return {};
-  Zeros z{loop, {}};
-  for (const std::size_t k : *levels) {
-    const IterationRange& range = nest->levels[k].range;
-    z.elements.emplace_back(moved(range.first, place->by[k]), moved(range.last, place->by[k]));
-  }
-  return z;
+  auto zeros = zeros_left_by(v, Uses(v->def), false);
+  return zeros && zeros->elements ? zeros : std::nullopt;
 }
 
 /// The zeros as a nest sees them: how far they reach beyond its iterations at each level. Nothing where that
 /// is not known, where they leave out elements that all neighbours add to, or reach too far.
 std::optional<std::vector<Span>> seen_by(const ScatterNest& s, const Zeros& z) {
   const auto dimensions = s.dimensions();
-  if (!dimensions || dimensions->size() != z.elements.size()) return {};
+  if (!dimensions || !z.elements || dimensions->size() != z.elements->size()) return {};
   const std::vector<Span> adds = spread(s.neighbours.front());
   std::vector<Span> seen(dimensions->size());
   for (std::size_t d = 0; d < dimensions->size(); ++d) {
     const std::size_t k = (*dimensions)[d];
     const IterationRange& range = s.nest.levels[k].range;
-    const auto from = (form_of(z.elements[d].first) - form_of(range.first)).number();
-    const auto to = (form_of(z.elements[d].second) - form_of(range.last)).number();
+    const auto from = (form_of((*z.elements)[d].first) - form_of(range.first)).number();
+    const auto to = (form_of((*z.elements)[d].second) - form_of(range.last)).number();
     if (!from || !to || *from > adds[k].to || *to < adds[k].from || *from < -widest || *to > widest)
       return {};
     seen[k] = {*from, *to};
@@ -68,28 +96,56 @@ std::optional<std::vector<Span>> seen_by(const ScatterNest& s, const Zeros& z) {
   return seen;
 }
 
-/// A copy of such loops, of another tensor.
-Value* zeros_again(ir::Builder& b, const Zeros& z, Value* t) {
-  Renaming names;
-  Op* const made = ir::clone(b, *z.loop, names);
-  made->operands[1] = t;
-  return made->results[1];
+/// Such zeros in another tensor.
+Value* zeros_again(ir::Builder& b, const Zeros& z, Value* t, std::vector<Value*> at = {}) {
+  b.loc = z.set->loc;
+  if (at.size() == z.elements->size()) {
+    std::vector<Value*> operands{t};
+    operands.insert(operands.end(), at.begin(), at.end());
+    operands.push_back(b.number(0, ir::Type(t->type.element())));
+    return b.op(Opcode::set_, std::move(operands), {t->type})->result();
+  }
+  const auto& [from, to] = (*z.elements)[at.size()];
+  return build_for(b, materialise(b, from), materialise(b, to), t,
+                   [&](ir::Builder& in, Value* index, Value* array) {
+                     std::vector<Value*> deeper = at;
+                     deeper.push_back(index);
+                     return zeros_again(in, z, array, std::move(deeper));
+                   });
 }
 
-bool visible(const Zeros& z, const Block* from) {
-  bool all = ir::visible_from(z.loop->operands[0], from);
-  for (const Block* b : z.loop->blocks)
-    ir::walk(const_cast<Block*>(b), [&](const Op* op) {
-      for (const Value* v : op->operands) all &= made_in(v, b) || ir::visible_from(v, from);
-    });
-  return all;
+/// True where the same elements become zero in each iteration of a loop around.
+bool is_invariant(const Zeros& z, const Uses& uses, const Block* body) {
+  const auto nest = nest_of(z.loop, uses);
+  const auto outside = [&](const IndexForm& f) {
+    return std::ranges::all_of(
+        f.unknowns(), [&](const Unknown& u) { return nest->counts(u.value) || !made_in(u.value, body); });
+  };
+  for (const Nest::Level& l : nest->levels)
+    if (!outside(form_of(l.range.first)) || !outside(form_of(l.range.last))) return false;
+  for (std::size_t d = 1; d + 1 < z.set->operands.size(); ++d)
+    if (!outside(index_form(z.set->operands[d]))) return false;
+  return true;
 }
 
-/// Zeros at the end of an iteration go to the start of the next one, right before additions, and behind the
-/// loop, if it has made an iteration; the first iteration starts with nothing but zeros:
+/// The addition, in a nest that leaves zeros in one tensor, to the same elements of another one.
+Op* sum_beside(const Zeros& z, const Uses& uses, const ir::Use& use) {
+  if (use.op != z.loop || use.operand == z.state) return nullptr;
+  Op* const sum = only_write(*nest_of(z.loop, uses), uses, use.operand, false);
+  return sum && sum->is(Opcode::add_at_) && same_element(*sum, *z.set) ? sum : nullptr;
+}
+
+/// Zeros at the end of an iteration are made in the next one, right before what is added to them, and behind
+/// the loop, if it has made an iteration; the first iteration starts with nothing but zeros:
 ///
 ///   t = zeros; loop { t = scatter(t); ...; t = zeros in t }
 ///   becomes   t = zeros; loop { t = zeros in t; t = scatter(t); ... }  t = zeros in t
+///
+/// Tensors may change places, as those of a leapfrog scheme do. Where the next iteration adds to the same
+/// elements, once to each, they are set:
+///
+///   s, t = zeros; loop { for i { s[i] += f(t[i]); t[i] = 0 } s, t = t, s }
+///   becomes   s, t = zeros; loop { for i s[i] = f(t[i]); s, t = t, s }
 void rotate_zeros(Op* loop) {
   Block* const body = loop->blocks[1];
   const auto iterations = iteration_range(loop);
@@ -98,30 +154,40 @@ void rotate_zeros(Op* loop) {
     const auto start = filled(loop->operands[i]);
     if (!start || !start->zero) continue;
     Value* const last = body->yields()[i];
-    const auto zeros = zeros_made_by(last);
-    if (!zeros || zeros->loop->parent != body || !visible(*zeros, loop->parent)) continue;
     const Uses uses(loop);
+    const auto zeros = zeros_left_by(last, uses);
     const auto& of = uses.of(body->params[i]);
-    if (of.size() != 1 || of[0].op->parent != body || uses.count(last) != 1 ||
-        !uses.of(loop->blocks[0]->params[i]).empty())
+    if (!zeros || zeros->loop->parent != body || !is_invariant(*zeros, uses, body) || of.size() != 1 ||
+        of[0].op->parent != body || uses.count(last) != 1 || !uses.of(loop->blocks[0]->params[i]).empty())
       continue;
-    const auto scatter =
-        of[0].operand == 1 && of[0].op->is(Opcode::loop_) ? scatter_nest(of[0].op) : std::nullopt;
-    if (!scatter || !seen_by(*scatter, *zeros)) continue;
-    ir::Builder behind = ir::Builder::after(loop), first = ir::Builder::before(of[0].op);
-    behind.loc = first.loc = zeros->loop->loc;
     const auto later = Uses(loop->parent).of(loop->results[i]);
-    Value* const some = behind.emit(
-        Opcode::lt_, {materialise(behind, iterations->first), materialise(behind, iterations->last)});
-    Value* const result = loop->results[i];
-    Value* const now = build_branch(
-        behind, some, result->type, [&](ir::Builder& yes) { return zeros_again(yes, *zeros, result); },
-        [&](ir::Builder&) { return result; });
-    now->name = result->name;
-    for (const auto& [op, operand] : later) op->operands[operand] = now;
-    of[0].op->operands[1] = zeros_again(first, *zeros, body->params[i]);
+    Op* const sum = later.empty() || zeros->elements ? sum_beside(*zeros, uses, of[0]) : nullptr;
+    const auto scatter =
+        !sum && of[0].operand == 1 && of[0].op->is(Opcode::loop_) ? scatter_nest(of[0].op) : std::nullopt;
+    if (!sum && (!scatter || !seen_by(*scatter, *zeros))) continue;
+    if (sum) {
+      sum->code = Opcode::set_;
+    } else {
+      ir::Builder first = ir::Builder::before(of[0].op);
+      of[0].op->operands[1] = zeros_again(first, *zeros, body->params[i]);
+    }
+    if (!later.empty()) {
+      ir::Builder behind = ir::Builder::after(loop);
+      behind.loc = zeros->loop->loc;
+      Value* const some = behind.emit(
+          Opcode::lt_, {materialise(behind, iterations->first), materialise(behind, iterations->last)});
+      Value* const result = loop->results[i];
+      Value* const now = build_branch(
+          behind, some, result->type, [&](ir::Builder& yes) { return zeros_again(yes, *zeros, result); },
+          [&](ir::Builder&) { return result; });
+      now->name = result->name;
+      for (const auto& [op, operand] : later) op->operands[operand] = now;
+    }
     body->yields()[i] = zeros->of();
-    std::erase(body->ops, zeros->loop);
+    ir::replace_uses(zeros->loop->blocks[1], zeros->set->result(), zeros->set->operands[0]);
+    erase({zeros->set});
+    if (zeros->loop->operands.size() == 2 && uses.count(zeros->loop->results[0]) == 0)
+      std::erase(body->ops, zeros->loop);
   }
 }
 

@@ -21,7 +21,8 @@
 // 2. Zeros sink into them. An adjoint begins as zeros, and becomes zero where the program overwrites an element. Where
 //    such zeros come right before the additions, elements are set instead: to nothing but their sum. Zeros
 //    that are stored at the end of an iteration of a loop around are stored at the start of the next one, and once
-//    after it. Of zeros + sums + others, the sums are added to the others.
+//    after it; tensors may change places meanwhile. Where the next iteration adds once to each of these elements, it sets
+//    them, and no zero is stored. Of zeros + sums + others, the sums are added to the others.
 // 3. The additions turn into sums (gathered_nest.hpp).
 //
 // Sums are reassociated, as accumulation into adjoints may be.

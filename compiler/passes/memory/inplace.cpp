@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/prototype.hpp"
@@ -649,6 +650,24 @@ void own_changed_operands(ir::Module& module) {
   }
 }
 
+/// A partial copy that works in the memory of what it copies is that itself.
+void drop_needless_copies(ir::Module& module) {
+  bool any = false;
+  for (Function* f : module.functions()) {
+    Renaming originals;
+    std::vector<Op*> needless;
+    ir::walk(f->body, [&](Op* op) {
+      if (!op->is(Opcode::copy_) || !op->in_place || op->operands.size() == 1) return;
+      originals[op->result()] = op->operands[0];
+      needless.push_back(op);
+    });
+    erase(needless);
+    if (!needless.empty()) ir::replace_uses(f->body, originals);
+    any |= !needless.empty();
+  }
+  if (any) eliminate_dead(module);
+}
+
 }  // namespace
 
 void inplace(ir::Module& module) {
@@ -660,6 +679,7 @@ void inplace(ir::Module& module) {
     again = ownership.mark();
     if (!again) ownership.forget();
   } while (again);
+  drop_needless_copies(module);
 }
 
 }  // namespace lantern::passes

@@ -1,0 +1,112 @@
+// Which nests replace a box of what a loop around hands on, and the copy that leaves the box out.
+#include "lantern/compiler/passes/array/partial_copies.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/array/nest.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+/// True for a form that has the same value in all iterations of the loop around: tensors keep their sizes.
+bool is_steady(const IndexForm& f, const Block* body, const Nest* nest = nullptr) {
+  return std::ranges::all_of(f.unknowns(), [&](const Unknown& u) {
+    return u.is_size() ? ir::visible_from(u.value, body)
+                       : (nest && nest->counts(u.value)) || !made_in(u.value, body);
+  });
+}
+
+/// The elements that a nest sets, counted as they lie in memory.
+struct Box {
+  IndexForm first;               ///< the first one
+  std::vector<IndexForm> steps;  ///< from an iteration of a level to the next
+  std::size_t row = 0;           ///< the level whose iterations set adjacent elements
+};
+
+/// The only use of a piece of state in a nest: an element is set in each iteration.
+const Op* set_in(const Nest& nest, const Uses& uses, std::size_t state) {
+  const auto inner = nest.handed_in(uses, state);
+  if (!inner) return nullptr;
+  const auto& all = uses.of(nest.innermost()->params[*inner]);
+  if (all.size() != 1 || !all[0].op->is(Opcode::set_) || all[0].operand != 0) return nullptr;
+  const Op* const set = all[0].op;
+  const auto& onward = uses.of(set->result());
+  const bool handed_on =
+      onward.size() == 1 && onward[0].op == nest.innermost()->ops.back() && onward[0].operand == *inner;
+  return handed_on && set->parent == nest.innermost() ? set : nullptr;
+}
+
+std::optional<Box> box_of(const Nest& nest, const Op& set, const Value* tensor) {
+  const Block* const body = nest.outer()->parent;
+  Box box;
+  IndexForm stride(1);
+  for (auto d = static_cast<std::size_t>(tensor->type.rank()); d-- > 0;) {
+    if (!(set.operands[1 + d]->type == ir::I64)) return {};
+    box.first += index_form(set.operands[1 + d]) * stride;
+    stride = stride * size_form(tensor, d);
+  }
+  if (!is_steady(box.first, body, &nest)) return {};
+  std::optional<std::size_t> row;
+  for (const Nest::Level& level : nest.levels) {
+    const auto split = box.first.split(level.counter());
+    const IndexForm start = form_of(level.range.first) + IndexForm(level.range.ahead);
+    if (!split || !is_steady(split->coefficient, body) || !is_steady(start, body) ||
+        !is_steady(form_of(level.range.last), body))
+      return {};
+    if (split->coefficient == IndexForm(1)) row = box.steps.size();
+    box.steps.push_back(split->coefficient);
+    box.first = split->rest + split->coefficient * start;
+  }
+  if (!row) return {};
+  box.row = *row;
+  return box;
+}
+
+/// Lets a loop start from a partial copy; whether it was changed.
+bool copy_outside_box(Op* loop, std::size_t state, const Uses& uses) {
+  Value* const tensor = loop->operands[state];
+  const Op* const around = loop->parent->parent;
+  if (!tensor->type.is_tensor() || tensor->def || tensor->block != loop->parent || !around ||
+      !around->is(Opcode::loop_) || loop->parent != around->blocks[1])
+    return false;
+  const auto nest = nest_of(loop, uses);
+  const Op* const set = nest ? set_in(*nest, uses, state) : nullptr;
+  const auto box = set ? box_of(*nest, *set, tensor) : std::nullopt;
+  if (!box) return false;
+  ir::Builder b = ir::Builder::before(loop);
+  b.loc = loop->loc;
+  const auto count = [&](const Nest::Level& level) {
+    return iterations_between(b, materialise(b, level.range.first), materialise(b, level.range.last));
+  };
+  std::vector<Value*> operands{tensor, materialise(b, box->first), count(nest->levels[box->row])};
+  for (std::size_t k = 0; k < nest->depth(); ++k) {
+    if (k == box->row) continue;
+    operands.push_back(count(nest->levels[k]));
+    operands.push_back(materialise(b, box->steps[k]));
+  }
+  loop->operands[state] = b.op(Opcode::copy_, std::move(operands), {tensor->type})->result();
+  return true;
+}
+
+}  // namespace
+
+void partial_copies(ir::Module& module) {
+  for (ir::Function* f : module.functions()) {
+    if (!is_direct(*f)) continue;
+    std::optional<Uses> uses;
+    for (Op* loop : loops_in(*f)) {
+      if (!loop->parent->parent) continue;
+      for (std::size_t i = 0; i < loop->operands.size(); ++i) {
+        if (!loop->operands[i]->type.is_tensor()) continue;
+        if (!uses) uses.emplace(*f);
+        copy_outside_box(loop, i, *uses);
+      }
+    }
+  }
+}
+
+}  // namespace lantern::passes
