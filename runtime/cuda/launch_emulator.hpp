@@ -86,7 +86,7 @@ enum cudaError_t {  // NOLINT: the names and numbers of CUDA
   cudaErrorLaunchFailure = 719,
 };
 typedef cudaError_t cudaError;
-typedef void* cudaStream_t;
+typedef struct CUstream_st* cudaStream_t;
 enum cudaMemcpyKind {  // NOLINT
   cudaMemcpyHostToHost,
   cudaMemcpyHostToDevice,
