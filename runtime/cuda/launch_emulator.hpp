@@ -552,7 +552,7 @@ inline cudaError_t report_fault() {
 
 // ---- launches
 
-static int64_t launches = 0, waits = 0, made = 0, moved = 0;  // since the program began
+static int64_t launches = 0, waits = 0, made = 0, moved = 0, touched = 0;  // since the program began
 
 struct Launch {
   dim3 grid, block;
