@@ -53,7 +53,7 @@ TEST_CASE("elements are computed again where fewer bytes move then", "[cuda]") {
     const Images c = a - channels(Row(mean<0, 2, 3>(a)));
     return Images(c / channels(Row(sqrt(Row(mean<0, 2, 3>(Images(c * c))) + 1e-3F))));
   };
-  // Of one reader over other loops, of two, and of one that reads what another one made.
+  // Of one reader over other loops, of two, of one that reads what another one made, and of sizes whose products are compared.
   less(
       "channel_squares", [=](Images a, Row m) { return sums((a - channels(m)) * (a - channels(m))); }, x,
       row);
