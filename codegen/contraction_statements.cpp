@@ -115,7 +115,6 @@ std::string StatementPrinter::by_library(const Op& op, const ir::Notation& n, co
   const auto c = convolution(n, contraction);
   const Kind kind = op.result()->type.element();
   if (!c || (kind != Kind::f32 && kind != Kind::f64)) return {};
-  const std::string type(ir::kind_name(kind));
   const auto tensor = [&](std::size_t k) { return k == 0 ? op.result() : op.operands[k]; };
   const auto data = [&](std::size_t k) { return k == 0 ? to + ".data" : atom(op.operands[k]) + ".data"; };
   // Sizes and steps of the dimensions with these indices. Groups are part of the channels behind them.
@@ -140,11 +139,12 @@ std::string StatementPrinter::by_library(const Op& op, const ir::Notation& n, co
   const auto [w_sizes, w_steps] = facts(c->w, c->o, {one(c->o), one(c->c), one(c->window[0]), one(c->window[1])});
   const auto [y_sizes, y_steps] = facts(c->y, c->o, {one(c->n), one(c->o), one(c->place[0]), one(c->place[1])});
   const auto pair = [](const std::int64_t* p) { return "{" + std::to_string(p[0]) + ", " + std::to_string(p[1]) + "}"; };
-  const std::string routine = unit_.prelude().kernel("convolved", kind), name = names_.unique("convolution");
-  line("const lt_convolution_" + type + " " + name + " = {" + (c->y == 0 ? "0" : c->w == 0 ? "1" : "2") + ", " +
+  const std::string name = names_.unique("convolution");
+  unit_.prelude().need("convolved");
+  line("const lt_convolution " + name + " = {" + (kind == Kind::f32 ? "4" : "8") + ", " + (c->y == 0 ? "0" : c->w == 0 ? "1" : "2") + ", " +
        (adds_to_zeros(op, uses_) ? "1" : "0") + ", " + data(c->x) + ", " + data(c->w) + ", " + data(c->y) + ", " + x_sizes + ", " + w_sizes +
        ", " + y_sizes + ", " + x_steps + ", " + w_steps + ", " + y_steps + ", " + pair(c->stride) + ", " + pair(c->dilation) + "};");
-  return routine + "(" + ws() + ", &" + name + ")";
+  return "lt_convolved(" + ws() + ", &" + name + ")";
 }
 
 /// A sum over a window of each channel: what the tensors' dimensions are to the routine.

@@ -1,6 +1,7 @@
 // Products of two tensors on the GPU: cuBLAS for those that are products of matrices, one after the other or in a
 // batch; a kernel with tiles in shared memory for all others, convolutions among them.
 #include "lantern/codegen/c/prelude_text.hpp"
+#include "lantern/codegen/cuda/layouts.hpp"
 
 namespace lantern::codegen {
 
@@ -44,19 +45,9 @@ static lt_contraction_$K lt_merged_$K(const lt_contraction_$K* c) {
   return all;
 }
 )c"},
-      {"blas", functions, {"gpu"}, R"c(/* cuBLAS, loaded when it is first needed: a program starts, and computes, without it. */
-#define LT_BLAS_ROOM ((size_t)32 << 20)
+      {"blas_layout", functions, {}, cuda_text::blas_layout},
+      {"blas", functions, {"gpu", "blas_layout"}, R"c(#define LT_BLAS_ROOM ((size_t)32 << 20)
 #define LT_F32_PRODUCTS 68
-typedef struct lt_blas {
-  void* handle;
-  int (*destroy)(void* handle);
-  void* room; /* for what cuBLAS keeps beside the matrices: it forgets that with every stream that it is given */
-  int (*set_stream)(void* handle, cudaStream_t stream);
-  int (*set_room)(void* handle, void* room, size_t bytes);
-  int (*multiply)(void* handle, int turn_a, int turn_b, int m, int n, int k, const void* alpha, const void* a, int type_a,
-                  int lda, long long step_a, const void* b, int type_b, int ldb, long long step_b, const void* beta,
-                  void* c, int type_c, int ldc, long long step_c, int batch, int arithmetic, int algorithm);
-} lt_blas;
 
 static const lt_blas* lt_blas_of(lt_workspace* ws) {
 #ifdef LANTERN_LAUNCH_EMULATOR
@@ -64,7 +55,7 @@ static const lt_blas* lt_blas_of(lt_workspace* ws) {
   return 0;
 #else
   lt_device* device = ws->device;
-  if (device->blas || device->no_blas) return (const lt_blas*)device->blas;
+  if (device->blas || device->no_blas) return device->blas;
   device->no_blas = 1;
   void* library = dlopen("libcublas.so.13", RTLD_NOW);
   if (!library) library = dlopen("libcublas.so.12", RTLD_NOW);
@@ -258,6 +249,27 @@ static void lt_device_contract_scaled_$K(lt_workspace* ws, const lt_contraction_
   }
   if (t.count[0] <= 0 || t.count[1] <= 0 || t.count[2] <= 0 || t.count[3] < 0) return;
   if (lt_multiplied_$K(ws, &t.c, t.count, scale)) return;
+  if (t.c.rank[0] == 2) { /* of batches of batches, as of heads, each of the fewer ones is a call of cuBLAS, where there is enough to do */
+    const int split = t.c.size[0] <= t.c.size[1] ? 0 : 1;
+    const int64_t parts = t.c.size[split], count[4] = {t.c.size[1 - split], t.count[1], t.count[2], t.count[3]};
+    lt_contraction_$K one = t.c;
+    one.rank[0] = 1;
+    for (int d = split + 1; d < 2 + t.c.rank[1] + t.c.rank[2] + t.c.rank[3]; ++d) {
+      one.size[d - 1] = t.c.size[d];
+      one.x_step[d - 1] = t.c.x_step[d];
+      one.y_step[d - 1] = t.c.y_step[d];
+      one.r_step[d - 1] = t.c.r_step[d];
+    }
+    if ((double)count[0] * (double)count[1] * (double)count[2] * (double)count[3] >= 262144 && lt_multiplied_$K(ws, &one, count, scale)) {
+      for (int64_t i = 1; i < parts; ++i) {
+        one.x += t.c.x_step[split];
+        one.y += t.c.y_step[split];
+        one.r += t.c.r_step[split];
+        lt_device_contract_scaled_$K(ws, &one, scale);
+      }
+      return;
+    }
+  }
   const lt_device_position mark = lt_device_mark(ws);
   const int64_t tiles = t.count[0] * ((t.count[2] + 63) / 64), rows = (t.count[1] + 63) / 64;
   if (tiles > 2147483647 || rows > 65535) ws->fail(ws, "a product of more than 65535 tiles of rows");

@@ -33,7 +33,7 @@ static void lt_gpu_copy(lt_workspace* ws, void* to, const void* from, int64_t by
 static void lt_launched(lt_workspace* ws) {
   const cudaError_t status = cudaPeekAtLastError();
   ++ws->device->launches;
-  if (status != cudaSuccess && status != ws->device->pending) lt_gpu(ws, cudaGetLastError());
+  if (status != cudaSuccess && (int)status != ws->device->pending) lt_gpu(ws, cudaGetLastError());
 }
 )c"},
       {"gpu_start", functions, {"gpu", "put"}, R"c(/* Before a call: on the first one, what all calls need. */

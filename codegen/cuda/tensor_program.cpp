@@ -3,6 +3,7 @@
 
 #include "lantern/codegen/c/prelude_text.hpp"
 #include "lantern/codegen/communication.hpp"
+#include "lantern/codegen/cuda/layouts.hpp"
 #include "lantern/codegen/cuda/tensor_text.hpp"
 #include "lantern/codegen/library.hpp"
 #include "lantern/codegen/target.hpp"
@@ -20,7 +21,8 @@ class HostTarget final : public CppTarget {
  public:
   /// `exchanges`: the place of the first exchange between ranks; empty: there is none.
   HostTarget(bool hosted, const std::string& exchanges, const std::string& products)
-      : own_workspace_(ir::replaced(ir::replaced(cuda_text::own_workspace, "$FAIL", hosted ? cuda_text::hosted_failure : cuda_text::own_failure),
+      : workspace_(ir::replaced(ir::replaced(cuda_text::workspace, "$CONTROL", cuda_text::control_layout), "$DEVICE", cuda_text::device_layout)),
+        own_workspace_(ir::replaced(ir::replaced(cuda_text::own_workspace, "$FAIL", hosted ? cuda_text::hosted_failure : cuda_text::own_failure),
                                 "$MEMORY", hosted ? cuda_text::hosted_memory : cuda_text::own_memory)),
         blas_(ir::replaced(codegen::prelude_part("blas")->text.data(), "LT_F32_PRODUCTS 68",
                        "LT_F32_PRODUCTS " + std::to_string(f32_products(products)) + " /* " + products + " */")) {
@@ -37,7 +39,7 @@ class HostTarget final : public CppTarget {
   bool has_kernels() const override { return true; }
   const char* prelude_part(std::string_view name) const override {
     if (name == "integers") return "";  // in <stdint.h>
-    if (name == "workspace") return cuda_text::workspace;
+    if (name == "workspace") return workspace_.c_str();
     if (name == "own_workspace") return own_workspace_.c_str();
     if (name == "blas") return blas_.c_str();
     if (name == "gpu_start" && !start_.empty()) return start_.c_str();
@@ -50,7 +52,7 @@ class HostTarget final : public CppTarget {
     return ir::replaced(text, line, more + line);
   }
 
-  std::string own_workspace_, blas_, start_, await_;
+  std::string workspace_, own_workspace_, blas_, start_, await_;
 };
 
 /// Where the first exchange between ranks is in the program, as text of C; empty where none is queued on a GPU.

@@ -1,4 +1,5 @@
-// The fixed parts of a .cu with tensors, and what replaces parts of the C prelude. $NAME is the entry.
+// The fixed parts of a .cu with tensors, and what replaces parts of the C prelude. $NAME is the entry, $CONTROL and $DEVICE
+// the structures of runtime/cuda.
 #pragma once
 
 namespace lantern::codegen::cuda_text {
@@ -21,6 +22,8 @@ typedef long long int64_t;
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #define LT_KERNEL static __global__
 #endif
 #if defined __NVCC__ || defined __CUDACC_RTC__
@@ -32,76 +35,16 @@ typedef long long int64_t;
 
 )c";
 
-inline constexpr const char* workspace = R"c(/* Why a kernel failed: the first of its iterations that did, counted over all kernels of a call. */
-typedef struct lt_failure {
-  unsigned long long iteration;
-  int lock;
-  char message[512];
-} lt_failure;
-
-/* Of the GPU's memory: what kernels tell the host and each other. */
-typedef struct lt_control {
-  lt_failure failure;
-  unsigned ended; /* blocks of the kernel that runs */
-  unsigned long long found[2]; /* places of elements that are not finite */
-} lt_control;
-
+inline constexpr const char* workspace = R"c($CONTROL
 #ifndef __CUDACC_RTC__
-/* A piece of the GPU's memory; those behind the one in use are free. */
-typedef struct lt_device_chunk {
-  struct lt_device_chunk* next;
-  char* data;
-  int64_t capacity;
-} lt_device_chunk;
-
-/* A part of such memory that is free again; they stand in the order of their addresses. */
-typedef struct lt_device_piece {
-  struct lt_device_piece* next;
-  char* data;
-  int64_t bytes;
-} lt_device_piece;
-
 /* Where the caller wants a tensor among the results to lie, and how many bytes there are; -1 once it is used. */
 typedef struct lt_target {
   void* data;
   int64_t bytes;
 } lt_target;
 
+$DEVICE
 #define LT_STAGING 65536
-
-/* How cuDNN computes one kind of convolution: its descriptors, and what tells it from others. */
-#define LT_DNN_DESCRIPTORS 128
-#define LT_DNN_KEY 32
-typedef struct lt_dnn_plan {
-  struct lt_dnn_plan* next;
-  void* way; /* its execution plan; null: it has none that may be used */
-  int count;
-  void* descriptors[LT_DNN_DESCRIPTORS];
-  int64_t key[LT_DNN_KEY];
-} lt_dnn_plan;
-
-/* The GPU for one thread of the host. */
-typedef struct lt_device {
-  lt_device_chunk *first, *chunk;
-  char *top, *end;
-  lt_device_piece *unused, *spare;
-  lt_tape* tapes;
-  int64_t tape_count;
-  lt_target* targets;
-  cudaStream_t stream;
-  lt_control* control;
-  char* staging; /* numbers on their way to the host */
-  int64_t staged;
-  int processors;
-  int checked; /* a kernel that may fail was launched since the last look */
-  cudaError_t pending;
-  void* blas;
-  int no_blas;
-  void* dnn;
-  int no_dnn;
-  int (*skip)(void); /* whether a graph holds what is about to be queued; null: there are no graphs */
-  unsigned long long launches, waits, allocations;
-} lt_device;
 
 /* An argument that the caller has in the host's memory, and the copy that kernels read. */
 typedef struct lt_hosted {

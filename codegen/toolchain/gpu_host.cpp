@@ -22,9 +22,16 @@ typedef __UINTPTR_TYPE__ uintptr_t;
 typedef struct lantern_file FILE;
 #define stderr ((FILE*)0)
 #define RTLD_NOW 2
+#define SEEK_END 2
+#define CLOCK_MONOTONIC 1
+struct timespec { long tv_sec, tv_nsec; };
 extern "C" {
 void* malloc(size_t); void* calloc(size_t, size_t); void* realloc(void*, size_t); void free(void*);
 int memcmp(const void*, const void*, size_t); char* getenv(const char*);
+size_t strlen(const char*); int strcmp(const char*, const char*); int strncmp(const char*, const char*, size_t); char* strcat(char*, const char*);
+FILE* fopen(const char*, const char*); int fclose(FILE*); char* fgets(char*, int, FILE*); int fflush(FILE*);
+int fseek(FILE*, long, int); long ftell(FILE*); void rewind(FILE*); int snprintf(char*, size_t, const char*, ...);
+int mkdir(const char*, unsigned); int clock_gettime(int, struct timespec*);
 void* memcpy(void*, const void*, size_t); void* memset(void*, int, size_t); void* memmove(void*, const void*, size_t);
 [[noreturn]] void abort(void);
 int printf(const char*, ...);
@@ -40,11 +47,12 @@ $MATHEMATICS
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 typedef int cudaError_t;
-typedef struct lantern_stream* cudaStream_t;
+typedef struct CUstream_st* cudaStream_t;
 enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2 };
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
 struct cudaPointerAttributes { cudaMemoryType type; };
+struct cudaDeviceProp { char name[256]; };
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
 enum cudaLimit { cudaLimitStackSize = 0 };
 extern "C" {
@@ -57,6 +65,7 @@ cudaError_t cudaDeviceSetLimit(cudaLimit, size_t); cudaError_t cudaDeviceGetLimi
 cudaError_t cudaPeekAtLastError(void); cudaError_t cudaGetLastError(void);
 const char* cudaGetErrorString(cudaError_t);
 cudaError_t cudaGetDevice(int*); cudaError_t cudaDeviceGetAttribute(int*, cudaDeviceAttr, int);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp*, int);
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes*, const void*);
 void* lantern_gpu_local(const void* program, size_t bytes);
 void lantern_gpu_fail(const char* message);

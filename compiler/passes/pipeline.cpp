@@ -47,6 +47,7 @@
 #include "lantern/compiler/passes/schedule/loop_reversal.hpp"
 #include "lantern/compiler/passes/schedule/overlap.hpp"
 #include "lantern/compiler/passes/schedule/parallel.hpp"
+#include "lantern/compiler/passes/schedule/rematerialise.hpp"
 #include "lantern/compiler/passes/schedule/sparse_adjoints.hpp"
 #include "lantern/compiler/passes/schedule/threads.hpp"
 #include "lantern/compiler/passes/schedule/vectorise.hpp"
@@ -224,9 +225,16 @@ constexpr std::array all_passes{
     // when loops say whether they are parallel, and before kernel_fusion, which joins loops over the same iterations
     Pass{"copy_fusion", "copies and fills become part of the kernels that update a box of them", plain<copy_fusion>, false,
          false, false, true},
+    // of nests that no kernel over the same rows has taken, and that have not joined strangers
+    Pass{"rematerialise", "elements that kernels read are computed by them again, where fewer bytes move then",
+         [](ir::Module& m, const PipelineOptions&) {
+           kernel_fusion(m, false);
+           rematerialise(m);
+         },
+         false, false, false, true},
     // of loops as they become kernels
     Pass{"kernel_fusion", "kernels over the same rows become one, though they differ in what they have inside",
-         plain<kernel_fusion>, false, false, false, true},
+         [](ir::Module& m, const PipelineOptions&) { kernel_fusion(m); }, false, false, false, true},
     // once no pass makes or joins kernels any more
     Pass{"device_scalars", "numbers that a GPU makes are used there, and the host asks for them late",
          plain<device_scalars>, false, false, false, true},
@@ -250,7 +258,7 @@ constexpr std::array all_passes{
     // while what is saved together is in one block
     Pass{"tape_coalescing", "values that are saved together lie on one tape", plain<tape_coalescing>},
     // only now is it known how long blocks are
-    Pass{"outline", "long blocks become calls of functions that compilers can handle", plain<outline>},
+    Pass{"outline", "long blocks become calls of functions that compilers can handle", [](ir::Module& m, const PipelineOptions& options) { outline(m, options.device); }},
     // last: of the pieces many are equal
     Pass{"merge", "functions that are equal become one", plain<merge>},
 };

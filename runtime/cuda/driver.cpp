@@ -184,12 +184,12 @@ class Local {
         std::free(piece);
         piece = next;
       }
-    if (lt_blas_handle* blas = static_cast<lt_blas_handle*>(device.blas)) {
+    if (lt_blas* blas = device.blas) {
       blas->destroy(blas->handle);
       d.free(address(blas->room));
       std::free(blas);
     }
-    if (lt_dnn_handle* dnn = static_cast<lt_dnn_handle*>(device.dnn)) {
+    if (lt_dnn* dnn = device.dnn) {
       for (lt_dnn_plan* plan = dnn->plans; plan != nullptr;) {
         for (int i = plan->count; i-- > 0;) dnn->drop(plan->descriptors[i]);
         lt_dnn_plan* next = plan->next;
@@ -299,6 +299,10 @@ static Status shim_device(int* number) { return loaded().current_device(number);
 static Status shim_attribute(int* value, int attribute, int number) {
   return loaded().device_attribute(value, attribute, number);
 }
+struct Properties {
+  char name[256];
+};
+static Status shim_properties(Properties* of, int number) { return loaded().device_name(of->name, sizeof of->name, number); }
 struct Place {
   int type;
 };
@@ -391,6 +395,7 @@ std::vector<std::pair<const char*, void*>> host_functions() {
           entry("cudaGetErrorString", shim_words),
           entry("cudaGetDevice", shim_device),
           entry("cudaDeviceGetAttribute", shim_attribute),
+          entry("cudaGetDeviceProperties", shim_properties),
           entry("cudaPointerGetAttributes", shim_place),
           entry("lantern_gpu_local", lantern_gpu_local),
           entry("lantern_gpu_fail", lantern_gpu_fail),
@@ -441,15 +446,13 @@ void copy(void* to, const void* from, std::int64_t bytes, void* stream) {
 std::string failure(const Driver& d, void* stream) {
   lt_device& device = local().device;
   unsigned long long iteration = ~0ULL;
-  constexpr std::size_t message_at = 12;  // behind the iteration and a lock: lt_failure
-  char message[512] = {};
+  char message[sizeof(lt_failure::message)] = {};
   if (!device.checked || device.control == nullptr) return {};
   check(d, d.copy(address(&iteration), address(device.control), sizeof iteration), "the GPU");
   if (iteration == ~0ULL) return {};
-  check(d, d.copy(address(message), address(device.control) + message_at, sizeof message), "the GPU");
-  constexpr std::size_t ended_at = message_at + sizeof message;  // of threads that failed blocks did not end
+  check(d, d.copy(address(message), address(&device.control->failure.message), sizeof message), "the GPU");
   check(d, d.fill_async(address(device.control), 0xff, sizeof iteration, stream), "the GPU");
-  check(d, d.fill_async(address(device.control) + ended_at, 0, sizeof(unsigned), stream), "the GPU");
+  check(d, d.fill_async(address(&device.control->ended), 0, sizeof device.control->ended, stream), "the GPU");  // failed threads did not end
   return message;
 }
 

@@ -182,6 +182,7 @@ inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemc
   if (owner(to, bytes) && owner(from, bytes) && a != b && a < b + bytes && b < a + bytes)
     return report(cudaErrorInvalidValue, "cudaMemcpy: %zu bytes within the device overlap", bytes);
   if (!owner(to, bytes) || !owner(from, bytes)) moved += static_cast<int64_t>(bytes);
+  else touched += 2 * static_cast<int64_t>(bytes);
   OpenMemory open(to, bytes);
   open.open(from, bytes);
   memmove(to, from, bytes);
@@ -199,6 +200,7 @@ inline cudaError_t cudaMemset(void* to, int byte, size_t bytes) {
     return report(cudaErrorInvalidValue, "cudaMemset: the destination is no device memory of %zu bytes",
                   bytes);
   const OpenMemory open(to, bytes);
+  touched += static_cast<int64_t>(bytes);
   memset(to, byte, bytes);
   return cudaSuccess;
 }
@@ -243,10 +245,12 @@ extern "C" inline __attribute__((used)) void lantern_emulator_protect(int yes) {
       open_pages(a, a.first(), size_t(a.last() - a.first()));
 }
 /// Since the program began: kernels and fills (0), waits of the host (1), device allocations (2), bytes
-/// copied between host and device (3).
+/// copied between host and device (3), and, where races are looked for, bytes of the device's memory that kernels, fills and
+/// copies within the device must move (4): each launch loads an element at most once, and stores it at most once. Atomic
+/// operations do not count.
 extern "C" inline __attribute__((used)) int64_t lantern_emulator_count(int what) {
   using namespace lantern_emulator;
-  return what == 0 ? launches : what == 1 ? waits : what == 2 ? made : moved;
+  return what == 0 ? launches : what == 1 ? waits : what == 2 ? made : what == 3 ? moved : touched;
 }
 /// Device allocations that have not been freed.
 extern "C" inline __attribute__((used)) int64_t lantern_emulator_allocations() {

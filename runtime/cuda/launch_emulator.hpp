@@ -86,7 +86,7 @@ enum cudaError_t {  // NOLINT: the names and numbers of CUDA
   cudaErrorLaunchFailure = 719,
 };
 typedef cudaError_t cudaError;
-typedef void* cudaStream_t;
+typedef struct CUstream_st* cudaStream_t;
 enum cudaMemcpyKind {  // NOLINT
   cudaMemcpyHostToHost,
   cudaMemcpyHostToDevice,
@@ -552,7 +552,7 @@ inline cudaError_t report_fault() {
 
 // ---- launches
 
-static int64_t launches = 0, waits = 0, made = 0, moved = 0;  // since the program began
+static int64_t launches = 0, waits = 0, made = 0, moved = 0, touched = 0;  // since the program began
 
 struct Launch {
   dim3 grid, block;

@@ -92,7 +92,7 @@ LANTERN_UNWATCHED static bool ordered(const Access& before, const Access& now, b
          (before.thread / 32 == now.thread / 32 && before.warp_epoch < now.warp_epoch);
 }
 
-LANTERN_UNWATCHED static void access(uintptr_t p, bool stores) {
+LANTERN_UNWATCHED static void access(uintptr_t p, int bytes, bool stores) {
   if (!running || !in_launch || quiet || within) return;
   within = true;
   const bool shared = in_shared(p);
@@ -115,6 +115,8 @@ LANTERN_UNWATCHED static void access(uintptr_t p, bool stores) {
       report(cudaErrorLaunchFailure, "race: thread %u of block %llu %s at %p what thread %u of block %llu %s", now.thread,
              (unsigned long long)now.block, stores ? "stores" : "loads", reinterpret_cast<void*>(p), other->thread,
              (unsigned long long)other->block, other == &w->store ? "stores" : "loads");
+    // A launch moves an element once in each direction; what it has stored it need not load.
+    if (!shared && !w->store.any && (stores || !w->loads[0].any)) touched += bytes;
     if (stores) {
       w->store = now;
       w->loads[0].any = w->loads[1].any = false;
@@ -136,15 +138,15 @@ LANTERN_UNWATCHED inline void note_atomic() {
 
 }  // namespace lantern_emulator
 
-#define LANTERN_ACCESS(name, stores) \
-  extern "C" LANTERN_UNWATCHED void name(void* p) { lantern_emulator::access(reinterpret_cast<uintptr_t>(p), stores); }
+#define LANTERN_ACCESS(name, bytes, stores) \
+  extern "C" LANTERN_UNWATCHED void name(void* p) { lantern_emulator::access(reinterpret_cast<uintptr_t>(p), bytes, stores); }
 #define LANTERN_ACCESSES(bytes)                     \
-  LANTERN_ACCESS(__tsan_read##bytes, false)         \
-  LANTERN_ACCESS(__tsan_write##bytes, true)         \
-  LANTERN_ACCESS(__tsan_volatile_read##bytes, false) \
-  LANTERN_ACCESS(__tsan_volatile_write##bytes, true) \
-  LANTERN_ACCESS(__tsan_unaligned_read##bytes, false) \
-  LANTERN_ACCESS(__tsan_unaligned_write##bytes, true)
+  LANTERN_ACCESS(__tsan_read##bytes, bytes, false)         \
+  LANTERN_ACCESS(__tsan_write##bytes, bytes, true)         \
+  LANTERN_ACCESS(__tsan_volatile_read##bytes, bytes, false) \
+  LANTERN_ACCESS(__tsan_volatile_write##bytes, bytes, true) \
+  LANTERN_ACCESS(__tsan_unaligned_read##bytes, bytes, false) \
+  LANTERN_ACCESS(__tsan_unaligned_write##bytes, bytes, true)
 LANTERN_ACCESSES(1)
 LANTERN_ACCESSES(2)
 LANTERN_ACCESSES(4)

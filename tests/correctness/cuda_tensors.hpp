@@ -128,16 +128,16 @@ class Emulated {
     }
     const Budget after = counts();
     spent_ = {after.launches - before.launches, after.waits - before.waits, after.allocations - before.allocations,
-              after.copied - before.copied};
+              after.copied - before.copied, after.moved - before.moved};
     code_->function<void(void*)>(name_ + "_wait")(ws);
     CHECK(std::string(code_->function<const char*()>("lantern_emulator_report")()) == "");
     return results;
   }
 
   /// What a call costs beside its arithmetic: kernels and fills, waits of the host, allocations of device memory, bytes
-  /// copied between host and device.
+  /// copied between host and device; and, with `races`, bytes of the device's memory that launches must move.
   struct Budget {
-    std::int64_t launches = 0, waits = 0, allocations = 0, copied = 0;
+    std::int64_t launches = 0, waits = 0, allocations = 0, copied = 0, moved = 0;
   };
   /// Of the last call.
   Budget spent() const { return spent_; }
@@ -157,7 +157,7 @@ class Emulated {
   };
   Budget counts() const {
     const auto count = code_->function<std::int64_t(int)>("lantern_emulator_count");
-    return {count(0), count(1), count(2), count(3)};
+    return {count(0), count(1), count(2), count(3), count(4)};
   }
 
   std::unique_ptr<codegen::LoadedCode> code_;

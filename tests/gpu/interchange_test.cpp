@@ -1,8 +1,13 @@
 // Tensors of the GPU for and from others: DLPack, streams, products by cuBLAS. With stand-ins, as device_test.cpp.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
 #include <thread>
 
 #include "lantern/cuda.hpp"
@@ -32,6 +37,25 @@ TensorValue<T> numbers(std::vector<std::int64_t> shape) {
   for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = static_cast<T>(std::sin(1.7 * static_cast<double>(i) + 0.4));
   return t;
 }
+
+/// A variable of the environment has another value for a while.
+class Environment {
+ public:
+  Environment(const char* name, const std::string& value) : name_(name) {
+    if (const char* was = std::getenv(name)) before_ = was;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Environment() {
+    if (before_) ::setenv(name_, before_->c_str(), 1);
+    else ::unsetenv(name_);
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
 
 /// A tensor as another library describes it.
 struct Foreign {
@@ -141,6 +165,14 @@ TEST_CASE("products of matrices are cuBLAS's", "[cuda]") {
   using Batch = Rep<Tensor<float, dyn, dyn, dyn>>;
   agree([](Batch a, Batch b) { return einsum<"bij,bjk->bik">(a, b); }, 1e-5, 1, numbers<float>({4, 5, 6}), numbers<float>({4, 6, 7}));
   agree([](Batch a, Batch b) { return einsum<"bij,bkj->bik">(a, b); }, 1e-5, 1, numbers<float>({4, 5, 6}), numbers<float>({4, 7, 6}));
+  // Of heads of attention: a call for each head or each of the batch, whichever are fewer. And what is too little for that.
+  using Heads = Rep<Tensor<float, dyn, dyn, dyn, dyn>>;
+  const auto scores = [](Heads q, Heads k) { return einsum<"bqhd,bkhd->bhqk">(q, k); };
+  agree(scores, 1e-5, 2, numbers<float>({3, 64, 2, 32}), numbers<float>({3, 50, 2, 32}));
+  agree(scores, 1e-5, 2, numbers<float>({2, 64, 3, 32}), numbers<float>({2, 50, 3, 32}));
+  agree(scores, 1e-5, 0, numbers<float>({3, 8, 2, 4}), numbers<float>({3, 5, 2, 4}));
+  agree(scores, 1e-5, 1, numbers<float>({1, 8, 2, 4}), numbers<float>({1, 5, 2, 4}));
+  agree([](Heads p, Heads v) { return einsum<"bhqk,bkhd->bqhd">(p, v); }, 1e-5, 2, numbers<float>({3, 2, 64, 50}), numbers<float>({3, 50, 2, 32}));
   // Of factors of 16 bits, with a result of 16 bits or of float.
   const auto twice = [](Matrix a, Matrix b) { return matmul(Matrix(tanh(matmul(a, b))), b); };
   const auto a = numbers<float>({17, 9}), b = numbers<float>({9, 9}), here = compile(twice, {.target = Target::c})(a, b);
@@ -156,7 +188,9 @@ TEST_CASE("convolutions are cuDNN's", "[cuda]") {
   using Images = Rep<Tensor<float, dyn, dyn, dyn, dyn>>;
   using Images64 = Rep<Tensor<double, dyn, dyn, dyn, dyn>>;
   const auto convolutions = stand_in<int()>("libcudnn.so.9", "stand_in_convolutions");
-  const auto exact = stand_in<int()>("libcudnn.so.9", "stand_in_exact_convolutions");
+  const auto by = stand_in<int(int)>("libcudnn.so.9", "stand_in_convolutions_by");
+  const auto exact = [by] { return by(1) + by(2); };
+  const Environment first("LANTERN_CUDNN", "first");  // nothing is timed
   const auto same = [](const auto& there, const auto& here, double tolerance) {
     REQUIRE(there.shape == here.shape);
     for (std::size_t i = 0; i < here.data.size(); ++i)
@@ -211,15 +245,72 @@ TEST_CASE("convolutions are cuDNN's", "[cuda]") {
   failing(1);
   padded(0, {2, 3, 6, 9}, {4, 3, 3, 3});
   failing(0);
-  // Where that is allowed factors are rounded, and a thread gives back what it had.
+  // Where that is allowed factors are rounded, in that program alone, and a thread gives back what it had.
   const auto descriptors = stand_in<int()>("libcudnn.so.9", "stand_in_descriptors");
   const int kept = descriptors(), before_exact = exact(), before = convolutions();
   std::thread([&] {
-    compile([](Images a, Images b) { return conv(a, b); }, {.target = Target::cuda, .products = "tf32"})(
-        numbers<float>({1, 3, 5, 5}), numbers<float>({2, 3, 3, 3}));
+    for (const char* products : {"tf32", "f32", "tf32"})
+      compile([](Images a, Images b) { return conv(a, b); }, {.target = Target::cuda, .products = products})(
+          numbers<float>({1, 3, 5, 5}), numbers<float>({2, 3, 3, 3}));
     CHECK(descriptors() > kept);
   }).join();
   CHECK(descriptors() == kept);
-  CHECK(convolutions() == before + 1);
-  CHECK(exact() == before_exact);
+  CHECK(convolutions() == before + 3);
+  CHECK(exact() == before_exact + 1);
+}
+
+TEST_CASE("the fastest of cuDNN's ways is looked for once, and kept", "[cuda]") {
+  using Images = Rep<Tensor<float, dyn, dyn, dyn, dyn>>;
+  const auto by = stand_in<int(int)>("libcudnn.so.9", "stand_in_convolutions_by");
+  const auto slow = stand_in<void(int)>("libcudnn.so.9", "stand_in_slow_way");
+  const auto f = grad<0>([](Images a, Images b) {
+    const Images y = conv(a, b);
+    return sum(y * y);
+  });
+  const auto gpu = compile(f, {.target = Target::cuda}), cpu = compile(f, {.target = Target::c});
+  const std::filesystem::path cache = std::filesystem::temp_directory_path() / ("lantern-dnn-" + std::to_string(::getpid()));
+  std::filesystem::remove_all(cache);
+  const Environment there("XDG_CACHE_HOME", cache.string());
+  const auto x = numbers<float>({2, 3, 5, 5}), w = numbers<float>({2, 3, 3, 3});
+  const auto expected = cpu(x, w);
+  // A thread has no plans when it begins, as a process. How often each of the ways has computed in it.
+  const auto used = [&] {
+    const int one = by(1), two = by(2);
+    std::thread([&] {
+      for (int i = 0; i < 2; ++i) {
+        const auto got = gpu(x, w);
+        for (std::size_t k = 0; k < expected.data.size(); ++k) CHECK(got.data[k] == Approx(expected.data[k]).epsilon(1e-5).margin(1e-4));
+      }
+    }).join();
+    return std::pair(by(1) - one, by(2) - two);
+  };
+  const int calls = 2 * 2, timed = 2 * 4;  // forward, and the derivative, which adds to its result
+  slow(1);
+  CHECK(used() == std::pair(timed, timed + calls));
+  slow(2);
+  CHECK(used() == std::pair(0, calls));
+  const std::filesystem::path file = cache / "lantern" / "convolutions";
+  const auto lines = [&] {
+    std::vector<std::string> all;
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);) all.push_back(line);
+    return all;
+  };
+  REQUIRE(lines().size() == 2);
+  CHECK_THAT(lines()[0], Catch::Contains("cuDNN 91900: 4 0 1 ") && Catch::EndsWith(" = 1"));
+  // Others are not taken for it, the first of two counts, and what is no number of a way is none.
+  const std::string kept = lines()[0];
+  std::ofstream(file) << "x" << kept << '\n' << kept.substr(0, kept.size() - 1) << "9\n" << kept.substr(0, kept.size() - 1) << "0\n" << kept << '\n';
+  slow(1);
+  CHECK(used() == std::pair(timed / 2 + calls / 2, timed / 2 + calls / 2));  // of the derivative nothing was known
+  {
+    const Environment first("LANTERN_CUDNN", "first");
+    CHECK(used() == std::pair(calls, 0));
+  }
+  {
+    const Environment nowhere("XDG_CACHE_HOME", "/proc/none");
+    CHECK(used() == std::pair(calls, 0));
+  }
+  slow(0);
+  std::filesystem::remove_all(cache);
 }

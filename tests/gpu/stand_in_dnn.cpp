@@ -1,8 +1,10 @@
 // libcudnn for machines without a GPU: descriptors that keep what they are given, and convolutions by their definition.
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <thread>
 #include <vector>
 
 /// Of the stand-in for the driver: does it where the stream is, when the host may touch the device's memory.
@@ -27,7 +29,7 @@ struct Descriptor {
   const Descriptor& at(int attribute) const { return *get<const Descriptor*>(attribute); }
 };
 
-int convolutions = 0, made = 0, exact = 0;
+int convolutions = 0, made = 0, of_way[3] = {}, slow = 0;
 bool none = false, failing = false;
 
 std::size_t size_of(int type) { return type == 1 || type == 4 || type == 7 || type == 8 || type == 11 ? 4 : 8; }
@@ -117,6 +119,7 @@ bool fits(const Descriptor& operation) {
 
 extern "C" {
 
+std::size_t cudnnGetVersion() { return 91900; }
 int cudnnCreate(void** handle) { return *handle = new Handle, 0; }
 int cudnnDestroy(void* handle) { return delete static_cast<Handle*>(handle), 0; }
 int cudnnSetStream(void* handle, void* stream) { return static_cast<Handle*>(handle)->stream = stream, 0; }
@@ -138,11 +141,11 @@ int cudnnBackendFinalize(void* d) {
   descriptor->finished = true;
   return 0;
 }
-/// Two ways to compute: one rounds factors, the other does not. A plan needs a kilobyte.
+/// Three ways to compute: the first rounds factors, the other two do not. A plan needs a kilobyte.
 int cudnnBackendGetAttribute(void* d, int attribute, int, std::int64_t asked, std::int64_t* count, void* elements) {
   Descriptor* descriptor = static_cast<Descriptor*>(d);
   if (attribute == 202) {  // configurations
-    *count = none || asked < 2 ? 0 : 2;
+    *count = none || asked < 3 ? 0 : 3;
     for (std::int64_t i = 0; i < *count; ++i) {
       Descriptor* one = static_cast<Descriptor**>(elements)[i];
       one->attributes[-1] = descriptor->attributes.at(201);
@@ -170,20 +173,24 @@ int cudnnBackendExecute(void* handle, void* plan, void* pack) {
   if (failing) return 5000;
   const Descriptor& configuration = way.at(401);
   const Descriptor& operation = configuration.at(-1).at(801);
-  exact += configuration.attributes.at(-2)[0] == 1;
+  const int number = configuration.attributes.at(-2)[0];
+  ++of_way[number];
   std::map<std::int64_t, void*> memory;
   for (std::size_t i = 0; i < 3; ++i) memory[call.get<std::int64_t>(1000, i)] = call.get<void*>(1001, i);
   ++convolutions;
   const int type = operation.at(operation.kind == 10 ? 704 : operation.kind == 11 ? 716 : 710).get<int>(901);
   return stand_in_queue(static_cast<Handle*>(handle)->stream, [=, &operation] {
+    if (number == slow) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return type == 1 ? run<double>(operation, memory) : run<float>(operation, memory);
   });
 }
 
-/// Convolutions so far, of them those by the way that rounds nothing, and descriptors that have not been destroyed.
+/// Convolutions so far, those by one of the ways, and descriptors that have not been destroyed.
 int stand_in_convolutions() { return convolutions; }
-int stand_in_exact_convolutions() { return exact; }
+int stand_in_convolutions_by(int way) { return of_way[way]; }
 int stand_in_descriptors() { return made; }
+/// Which way takes 20 ms more than others.
+void stand_in_slow_way(int way) { slow = way; }
 /// From now on it has no way to compute anything, or what it computes fails.
 void stand_in_without_ways(int yes) { none = yes != 0; }
 void stand_in_failing(int yes) { failing = yes != 0; }

@@ -39,12 +39,14 @@ std::size_t weight(const Op* op) {
 
 class Outline {
  public:
-  Outline(ir::Module& module, Function* function) : module_(module), function_(function) {}
+  Outline(ir::Module& module, Function* function, bool kernels) : module_(module), function_(function), kernels_(kernels) {}
 
   void run() {
     std::vector<Block*> blocks{function_->body};
     ir::walk(function_->body, [&](const Op* op) {
+      if (kernels_ && op->is(Opcode::loop_) && ir::is_parallel(*op)) return false;
       if (op->is(Opcode::loop_)) blocks.push_back(op->blocks[1]);
+      return true;
     });
     for (std::size_t i = blocks.size(); i-- > 0;)
       if (too_long(blocks[i]) && data_only(blocks[i])) split(blocks[i]);
@@ -294,6 +296,7 @@ class Outline {
 
   ir::Module& module_;
   Function* function_;
+  bool kernels_;
   Value* frame_ = nullptr;
   ir::PointerMap<const Value, std::int64_t> slots_;  ///< of numbers, in the frame
   ir::PointerSet<const Value> crossing_;
@@ -302,10 +305,10 @@ class Outline {
 
 }  // namespace
 
-void outline(ir::Module& module) {
+void outline(ir::Module& module, bool kernels) {
   const std::vector<Function*> functions = module.functions();
   for (Function* f : functions)
-    if (!f->cps) Outline(module, f).run();
+    if (!f->cps) Outline(module, f, kernels).run();
 }
 
 }  // namespace lantern::passes

@@ -13,7 +13,8 @@
 
 namespace lantern::passes {
 
-/// The frame is written in place, which array passes would not understand: they run before.
-void outline(ir::Module& module);
+/// The frame is written in place, which array passes would not understand: they run before. `kernels`: parallel loops are
+/// kernels of a GPU, whose blocks of threads share what a body does; they stay whole.
+void outline(ir::Module& module, bool kernels = false);
 
 }  // namespace lantern::passes

@@ -13,6 +13,7 @@
 #include "lantern/compiler/passes/array/array_contraction.hpp"
 #include "lantern/compiler/passes/array/dead_fills.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/schedule/equal_numbers.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 
 namespace lantern::passes {
@@ -26,8 +27,6 @@ using ir::Combine;
 constexpr std::int64_t longest_body = 400;
 /// Values that a kernel is given: their bytes are bounded (codegen/kernels.cpp).
 constexpr std::size_t most_captured = 56;
-/// Sizes from tapes that are compared with each other.
-constexpr std::size_t most_saved = 200;
 /// What a thread alone does of a row while the others of its block wait.
 constexpr std::int64_t heaviest_alone = 200;
 
@@ -42,79 +41,8 @@ bool updates(const Op& op) {
          op.is(Opcode::add_matmul_) || op.is(Opcode::gemm_);
 }
 
-/// The size of a tensor as it is saved: a slice says it by its ends.
-IndexForm saved_size(const Value* v, std::size_t dimension) {
-  const Op* const op = v->def;
-  if (op && op->is(Opcode::slice_) && dimension == 0) return index_form(op->operands[2]) - index_form(op->operands[1]);
-  return size_form(v, dimension);
-}
-
-/// Equal numbers, or numbers that an earlier check has compared with each other.
-class Equal {
- public:
-  /// What a check says, once it has passed.
-  void note(const Op& op) {
-    if (!op.is(Opcode::check_) || !op.operands[0]->def) return;
-    const Op& asked = *op.operands[0]->def;
-    if (asked.is(Opcode::eq_) && asked.operands[0]->type.is_integer())
-      join(place(index_form(asked.operands[0])), place(index_form(asked.operands[1])));
-  }
-  /// Of what a block takes from tapes: sizes and numbers that were equal where one block saved them, each on a tape of its
-  /// own, or that are still known by another name.
-  void note_saved(const TapeUses& tapes, const Block* block) {
-    struct Saved {
-      const Block* where;
-      IndexForm then, now;
-    };
-    std::vector<Saved> all;
-    for (const Op* pop : block->ops) {
-      if (!pop->is(Opcode::pop_) || all.size() > most_saved) continue;
-      const auto tape = tapes.find(pop->integer);
-      if (tape == tapes.end() || tape->second.size() != 2) continue;
-      const Op* const push = tape->second[tape->second[0] == pop ? 1 : 0];
-      if (!push->is(Opcode::push_)) continue;
-      const Value *const now = pop->result(), *const then = push->operands[0];
-      if (now->type == ir::I64) all.push_back({push->parent, index_form(then), index_form(now)});
-      if (now->type.is_tensor())
-        for (std::size_t d = 0; d < static_cast<std::size_t>(now->type.rank()); ++d)
-          all.push_back({push->parent, saved_size(then, d), size_form(now, d)});
-    }
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto unknowns = all[i].then.unknowns();
-      if (std::ranges::all_of(unknowns, [&](const Unknown& u) { return ir::visible_from(u.value, block); }))
-        join(place(all[i].now), place(all[i].then));
-      for (std::size_t k = 0; k < i; ++k)
-        if (all[i].where == all[k].where && all[i].then == all[k].then) join(place(all[i].now), place(all[k].now));
-    }
-  }
-  bool operator()(const IndexForm& a, const IndexForm& b) const {
-    if (a == b) return true;
-    const auto x = std::ranges::find(forms_, a), y = std::ranges::find(forms_, b);
-    return x != forms_.end() && y != forms_.end() && root(x - forms_.begin()) == root(y - forms_.begin());
-  }
-  bool operator()(const Value* a, const Value* b) const { return same_number(a, b) || (*this)(index_form(a), index_form(b)); }
-
- private:
-  using Place = std::ptrdiff_t;
-  Place place(const IndexForm& form) {
-    const auto at = std::ranges::find(forms_, form);
-    if (at != forms_.end()) return at - forms_.begin();
-    forms_.push_back(form);
-    parent_.push_back(std::ssize(parent_));
-    return std::ssize(parent_) - 1;
-  }
-  Place root(Place p) const {
-    while (parent_[static_cast<std::size_t>(p)] != p) p = parent_[static_cast<std::size_t>(p)];
-    return p;
-  }
-  void join(Place a, Place b) { parent_[static_cast<std::size_t>(root(a))] = root(b); }
-
-  std::vector<IndexForm> forms_;
-  std::vector<Place> parent_;
-};
-
 /// An index that runs from the start of a dimension to its end.
-bool runs_through(const Op& access, std::size_t dimension, const Equal& equal) {
+bool runs_through(const Op& access, std::size_t dimension, const EqualNumbers& equal) {
   const Value* const index = access.operands[1 + dimension];
   const Op* const loop = index->def ? nullptr : index->block->parent;
   if (!loop || !loop->is(Opcode::loop_) || index->block != loop->blocks[1]) return false;
@@ -125,7 +53,7 @@ bool runs_through(const Op& access, std::size_t dimension, const Equal& equal) {
 }
 
 /// An index that may be outside, a division of integers, and what is not known not to fail.
-bool may_fail(const Op* loop, const Equal& equal) {
+bool may_fail(const Op* loop, const EqualNumbers& equal) {
   bool may = false;
   ir::walk(loop->blocks[1], [&](const Op* op) {
     if (is_access(*op)) {
@@ -202,7 +130,7 @@ std::optional<std::vector<std::size_t>> levels_of(const Op& access, const std::v
 
 /// True for two nests over the same iterations where each iteration of the second reads at most the first's elements of that
 /// iteration. They become one nest, not only one outermost loop.
-bool pointwise(const Op* a, const Op* b, const Equal& equal) {
+bool pointwise(const Op* a, const Op* b, const EqualNumbers& equal) {
   const auto nest_a = nest_of(a), nest_b = nest_of(b);
   const auto in_a = indices_of(nest_a), in_b = indices_of(nest_b);
   if (!in_a || !in_b || nest_a.size() != nest_b.size()) return false;
@@ -236,7 +164,7 @@ bool pointwise(const Op* a, const Op* b, const Equal& equal) {
 }
 
 /// Whether two loops make a better kernel than two.
-bool worth_joining(const Op* a, const Op* b, const Equal& equal) {
+bool worth_joining(const Op* a, const Op* b, const EqualNumbers& equal) {
   const Shape first = shape_of(a), second = shape_of(b);
   if (first == Shape::rows || second == Shape::rows) {
     for (const auto& [shape, loop] : {std::pair(first, a), std::pair(second, b)})
@@ -263,7 +191,7 @@ enum class Joined { flow, any };
 /// Two loops of one block, the first of which is to join the second.
 class Pair {
  public:
-  Pair(ir::Module& module, Op* first, Op* second, const Equal& equal, Joined joined)
+  Pair(ir::Module& module, Op* first, Op* second, const EqualNumbers& equal, Joined joined)
       : module_(module), a_(first), b_(second), equal_(equal), joined_(joined), in_a_(first), in_b_(second) {}
 
   bool run() {
@@ -595,7 +523,7 @@ class Pair {
 
   ir::Module& module_;
   Op *a_, *b_;
-  const Equal& equal_;
+  const EqualNumbers& equal_;
   Joined joined_;
   Uses in_a_, in_b_;
   std::size_t index_a_ = 0, index_b_ = 0;
@@ -610,7 +538,7 @@ bool fuse_in(ir::Module& module, const TapeUses& tapes, Block* block, bool insid
   while (again) {
     again = false;
     const std::vector<Op*> ops = block->ops;
-    Equal equal;
+    EqualNumbers equal;
     equal.note_saved(tapes, block);
     std::vector<Op*> before;
     for (Op* op : ops) {
@@ -627,7 +555,7 @@ bool fuse_in(ir::Module& module, const TapeUses& tapes, Block* block, bool insid
 }
 
 /// Blocks outside of parallel loops, then those inside.
-bool fuse_in(ir::Module& module, ir::Function& f) {
+bool fuse_in(ir::Module& module, ir::Function& f, Joined joined) {
   bool any = false;
   const TapeUses tapes = tape_uses(module);
   for (const bool inside : {false, true}) {
@@ -643,15 +571,17 @@ bool fuse_in(ir::Module& module, ir::Function& f) {
     });
     // Loops that need each other first: what joins by chance must not be in their way.
     for (Block* b : blocks) any |= fuse_in(module, tapes, b, inside, Joined::flow);
-    for (Block* b : blocks) any |= fuse_in(module, tapes, b, inside, Joined::any);
+    for (Block* b : blocks)
+      if (joined == Joined::any) any |= fuse_in(module, tapes, b, inside, joined);
   }
   return any;
 }
 
 }  // namespace
 
-void kernel_fusion(ir::Module& module) {
-  if (!in_direct_style(module, [&](ir::Function& f) { return fuse_in(module, f); })) return;
+void kernel_fusion(ir::Module& module, bool strangers) {
+  const Joined joined = strangers ? Joined::any : Joined::flow;
+  if (!in_direct_style(module, [&](ir::Function& f) { return fuse_in(module, f, joined); })) return;
   simplify(module);  // views that nothing asks for any more
   dead_fills(module);  // of what several loops filled together
   array_contraction(module);

@@ -26,6 +26,8 @@ namespace lantern::passes {
 /// All that an iteration does counts as one: where a kernel may fail in two places, the earlier iteration tells. Nothing that
 /// may fail passes a check of the host, and no tensor is copied for it: where something between the loops updates what the
 /// first reads, they stay.
-void kernel_fusion(ir::Module& module);
+///
+/// `strangers`: also loops that have nothing to do with each other.
+void kernel_fusion(ir::Module& module, bool strangers = true);
 
 }  // namespace lantern::passes

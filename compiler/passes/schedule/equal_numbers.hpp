@@ -1,0 +1,91 @@
+// Which numbers are equal, by what checks have said before, and by what tapes hold.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/lanes.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
+
+namespace lantern::passes {
+
+/// The size of a tensor as it is saved: a slice says it by its ends.
+inline IndexForm saved_size(const Value* v, std::size_t dimension) {
+  const Op* const op = v->def;
+  if (op && op->is(Opcode::slice_) && dimension == 0)
+    return index_form(op->operands[2]) - index_form(op->operands[1]);
+  return size_form(v, dimension);
+}
+
+/// Equal numbers, or numbers that an earlier check has compared with each other.
+class EqualNumbers {
+ public:
+  /// What a check says, once it has passed.
+  void note(const Op& op) {
+    if (!op.is(Opcode::check_) || !op.operands[0]->def) return;
+    const Op& asked = *op.operands[0]->def;
+    if (asked.is(Opcode::eq_) && asked.operands[0]->type.is_integer())
+      join(place(index_form(asked.operands[0])), place(index_form(asked.operands[1])));
+  }
+  /// Of what a block takes from tapes: sizes and numbers that were equal where one block saved them, each on
+  /// a tape of its own, or that are still known by another name.
+  void note_saved(const TapeUses& tapes, const Block* block) {
+    struct Saved {
+      const Block* where;
+      IndexForm then, now;
+    };
+    std::vector<Saved> all;
+    for (const Op* pop : block->ops) {
+      if (!pop->is(Opcode::pop_) || all.size() > most_saved) continue;
+      const auto tape = tapes.find(pop->integer);
+      if (tape == tapes.end() || tape->second.size() != 2) continue;
+      const Op* const push = tape->second[tape->second[0] == pop ? 1 : 0];
+      if (!push->is(Opcode::push_)) continue;
+      const Value *const now = pop->result(), *const then = push->operands[0];
+      if (now->type == ir::I64) all.push_back({push->parent, index_form(then), index_form(now)});
+      if (now->type.is_tensor())
+        for (std::size_t d = 0; d < static_cast<std::size_t>(now->type.rank()); ++d)
+          all.push_back({push->parent, saved_size(then, d), size_form(now, d)});
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto unknowns = all[i].then.unknowns();
+      if (std::ranges::all_of(unknowns, [&](const Unknown& u) { return ir::visible_from(u.value, block); }))
+        join(place(all[i].now), place(all[i].then));
+      for (std::size_t k = 0; k < i; ++k)
+        if (all[i].where == all[k].where && all[i].then == all[k].then)
+          join(place(all[i].now), place(all[k].now));
+    }
+  }
+  bool operator()(const IndexForm& a, const IndexForm& b) const {
+    if (a == b) return true;
+    const auto x = std::ranges::find(forms_, a), y = std::ranges::find(forms_, b);
+    return x != forms_.end() && y != forms_.end() && root(x - forms_.begin()) == root(y - forms_.begin());
+  }
+  bool operator()(const Value* a, const Value* b) const {
+    return same_number(a, b) || (*this)(index_form(a), index_form(b));
+  }
+
+ private:
+  /// Sizes from tapes that are compared with each other.
+  static constexpr std::size_t most_saved = 200;
+
+  using Place = std::ptrdiff_t;
+  Place place(const IndexForm& form) {
+    const auto at = std::ranges::find(forms_, form);
+    if (at != forms_.end()) return at - forms_.begin();
+    forms_.push_back(form);
+    parent_.push_back(std::ssize(parent_));
+    return std::ssize(parent_) - 1;
+  }
+  Place root(Place p) const {
+    while (parent_[static_cast<std::size_t>(p)] != p) p = parent_[static_cast<std::size_t>(p)];
+    return p;
+  }
+  void join(Place a, Place b) { parent_[static_cast<std::size_t>(root(a))] = root(b); }
+
+  std::vector<IndexForm> forms_;
+  std::vector<Place> parent_;
+};
+
+}  // namespace lantern::passes

@@ -1,0 +1,391 @@
+// Nests from the first to the last, so that what a nest reads of another one is what that one reads when its
+// turn comes.
+#include "lantern/compiler/passes/schedule/rematerialise.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/iterations.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
+#include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/schedule/equal_numbers.hpp"
+#include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/ir/clone.hpp"
+
+namespace lantern::passes {
+
+namespace {
+
+using ir::Builder;
+using ir::Combine;
+
+/// What computing an element again may cost, an addition being 1: loading it takes a GPU about as long.
+constexpr std::int64_t most_work = 60;
+/// Kernels that compute the elements of one nest again, and values that a kernel is given, whose bytes are
+/// bounded.
+constexpr std::size_t most_readers = 4, most_given = 48;
+
+/// The tensor whose memory a view has.
+const Value* memory_of(const Value* v) {
+  while (v->def && v->def->is(Opcode::reshape_)) v = v->def->operands[0];
+  return v;
+}
+
+/// Where an operation lies within one of a block.
+Op* ancestor_in(Op* op, const Block* block) {
+  while (op && op->parent != block) op = op->parent->parent;
+  return op;
+}
+
+/// The loops around an operation, up to one of them, the innermost first, and their counters; nothing where
+/// one is not parallel or does not count up, or where it is a condition's operation.
+std::optional<std::vector<const Value*>> counters_around(const Op* op, const Op* outermost) {
+  std::vector<const Value*> all;
+  for (const Op* at = op; at != outermost;) {
+    const Block* const block = at->parent;
+    at = block->parent;
+    if (!at) return {};
+    if (!at->is(Opcode::loop_)) continue;
+    const auto count = counted(at);
+    if (!count || block != at->blocks[1]) return {};
+    all.push_back(block->params[count->index]);
+  }
+  return all;
+}
+
+/// Each of the counters is one of the indices of an access, and each index is one of them.
+bool goes_through(const Op& access, const std::vector<const Value*>& counters) {
+  const auto first = access.operands.begin() + 1, last = first + access.operands[0]->type.rank();
+  return static_cast<std::size_t>(last - first) == counters.size() &&
+         std::ranges::all_of(counters, [&](const Value* c) { return std::count(first, last, c) == 1; });
+}
+
+/// An index goes from zero to the size of a dimension.
+bool covers(const Value* counter, const IndexForm& size, const EqualNumbers& equal) {
+  const Op* const loop = counter->block->parent;
+  const auto count = counted(loop);
+  const Op* const first = count ? constant(loop->operands[count->index]) : nullptr;
+  return first && first->integer == 0 && equal(index_form(count->bound), size);
+}
+
+/// A nest of which each iteration makes elements of its own.
+class Producer {
+ public:
+  Producer(ir::Function& f, Op* outermost, const EqualNumbers& equal)
+      : uses_(f), block_(outermost->parent), outermost_(outermost), equal_(equal) {}
+
+  /// True where its readers do its work now.
+  bool run() {
+    if (!follow() || !all_readers() || !undisturbed() || !worth()) return false;
+    for (const Read& read : reads_) compute(read);
+    release();
+    return true;
+  }
+
+ private:
+  struct Result {
+    std::size_t state = 0;       ///< of the outermost loop
+    const Op* update = nullptr;  ///< of the element
+  };
+  struct Read {
+    Op* get;
+    Op* kernel;
+    const Result* of;
+  };
+
+  /// Down the nest to the updates.
+  bool follow() {
+    std::vector<std::size_t> states;
+    for (std::size_t i = 0; i < outermost_->operands.size(); ++i)
+      if (outermost_->operands[i]->type.is_tensor()) states.push_back(i);
+    const std::vector<std::size_t> outer = states;
+    for (Op* loop = outermost_;;) {
+      const auto count = counted(loop);
+      if (!ir::is_parallel(*loop) || !count || loop->integer != 0 ||
+          loop->operands.size() != states.size() + 1)
+        return false;
+      Block* const body = loop->blocks[1];
+      counters_.push_back(body->params[count->index]);
+      Op* inner = nullptr;
+      for (Op* op : body->ops) {
+        if (op->is(Opcode::loop_)) {
+          if (inner) return false;
+          inner = op;
+        } else if (!op->is(Opcode::yield_) && !op->is(Opcode::set_) && !pure(*op)) {
+          return false;
+        }
+      }
+      std::vector<std::size_t> next;
+      for (const std::size_t state : states) {
+        const Value* const param = body->params[state];
+        if (ir::combine(*loop, state) != Combine::element ||
+            !uses_.of(loop->blocks[0]->params[state]).empty())
+          return false;
+        const auto& uses = uses_.of(param);
+        if (uses.size() != 1 || uses[0].operand >= uses[0].op->operands.size()) return false;
+        Op* const op = uses[0].op;
+        const Value* made = nullptr;
+        if (op == inner) {
+          next.push_back(uses[0].operand);
+          made = op->results[uses[0].operand];
+        } else if (!inner && op->parent == body && op->is(Opcode::set_) && uses[0].operand == 0) {
+          results_.push_back(
+              {outer[static_cast<std::size_t>(std::ranges::find(states, state) - states.begin())], op});
+          made = op->result();
+        } else {
+          return false;
+        }
+        const auto& handed = uses_.of(made);
+        if (handed.size() != 1 || handed[0].op != body->ops.back() || handed[0].operand != state)
+          return false;
+      }
+      if (!inner) break;
+      states = next;
+      loop = inner;
+    }
+    return !results_.empty() && std::ranges::all_of(results_, [&](const Result& r) {
+      if (!goes_through(*r.update, counters_)) return false;
+      for (std::size_t d = 0; d < counters_.size(); ++d)
+        if (!covers(r.update->operands[1 + d], size_form(outermost_->operands[r.state], d), equal_))
+          return false;
+      return true;
+    });
+  }
+
+  bool inside(const Value* v) const {
+    for (const Block* b = v->block; b; b = b->parent ? b->parent->parent : nullptr)
+      if (b == outermost_->blocks[1]) return true;
+    return false;
+  }
+
+  /// An operation that may be done anywhere behind what it needs. What is read of tensors is noted.
+  bool pure(Op& op) {
+    if (op.is(Opcode::get_)) {
+      if (inside(op.operands[0]) || op.result()->type.is_vector()) return false;
+      for (std::size_t d = 0; d < static_cast<std::size_t>(op.operands[0]->type.rank()); ++d) {
+        const Value* const index = op.operands[1 + d];
+        const bool counts = std::ranges::find(counters_, index) != counters_.end();
+        if (counts ? !covers(index, size_form(op.operands[0], d), equal_) && !in_range(op, d)
+                   : inside(index) || !in_range(op, d))
+          return false;
+      }
+      loads_.push_back(&op);
+      return true;
+    }
+    if (op.results.size() != 1 || !op.blocks.empty() || op.result()->type.is_tensor() ||
+        op.result()->type.is_vector())
+      return false;
+    if (op.is(Opcode::constant_) || op.is(Opcode::cast_)) return true;
+    if (op.is(Opcode::dim_)) return !inside(op.operands[0]);
+    const bool divides = (op.is(Opcode::div_) || op.is(Opcode::rem_)) && op.result()->type.is_integer();
+    return ir::info(op.code).elementwise && !divides;
+  }
+
+  /// All that uses the results reads their elements in kernels, or asks for their shapes.
+  bool all_readers() {
+    if (!uses_.of(counter_result()).empty()) return false;
+    for (const Result& result : results_) {
+      std::vector<const Value*> names{outermost_->results[result.state]};
+      for (std::size_t i = 0; i < names.size(); ++i)
+        for (const auto& [op, operand] : uses_.of(names[i])) {
+          const bool view = op->is(Opcode::reshape_) && operand == 0;
+          if (op->is(Opcode::dim_) || op->is(Opcode::reshape_)) {
+            if (i == 0) shapes_.push_back({op, operand, result.state});
+            if (view && op->parent != block_) return false;
+            if (view) names.push_back(op->result());
+          } else if (!op->is(Opcode::get_) || operand != 0 || !reads_elements(*op, result)) {
+            return false;
+          }
+        }
+    }
+    return !reads_.empty();
+  }
+  const Value* counter_result() const { return outermost_->results[counters_.front()->index]; }
+
+  bool reads_elements(Op& get, const Result& result) {
+    Op* const kernel = ancestor_in(&get, block_);
+    if (!kernel || kernel == outermost_ || !kernel->is(Opcode::loop_) || !ir::is_parallel(*kernel))
+      return false;
+    auto counters = counters_around(&get, kernel);
+    if (!counters) return false;
+    if (!goes_through(get, *counters)) return false;
+    // A view has the sizes of what is made.
+    const Value* const made = outermost_->results[result.state];
+    if (get.operands[0]->type.rank() != made->type.rank()) return false;
+    for (std::size_t d = 0; d < counters_.size(); ++d) {
+      const IndexForm size = size_form(outermost_->operands[result.state], d);
+      if (get.operands[0] != made && !equal_(size_form(get.operands[0], d), size)) return false;
+      if (!covers(get.operands[1 + d], size, equal_) && !in_range(get, d)) return false;
+    }
+    reads_.push_back({&get, kernel, &result});
+    return true;
+  }
+
+  /// What the nest reads is still there for the readers, and no reader updates it.
+  bool undisturbed() const {
+    std::unordered_set<const Value*> read;
+    for (const Op* load : loads_) read.insert(memory_of(load->operands[0]));
+    for (const Value* v : outermost_->operands)
+      if (v->type.is_tensor() && read.contains(memory_of(v))) return false;
+    std::unordered_set<const Op*> kernels;
+    for (const Read& r : reads_) kernels.insert(r.kernel);
+    bool good = true;
+    const auto look = [&](const Op* op) {
+      if (!op->is(Opcode::set_) && !op->is(Opcode::add_at_) && !op->is(Opcode::loop_) &&
+          !op->is(Opcode::add_einsum_) && !op->is(Opcode::add_matmul_) && !op->is(Opcode::gemm_) &&
+          !op->is(Opcode::call_))
+        return;
+      for (const Value* v : op->operands) good &= !v->type.is_tensor() || !read.contains(memory_of(v));
+    };
+    const auto& ops = block_->ops;
+    for (auto it = std::ranges::find(ops, outermost_) + 1; it != ops.end() && !kernels.empty(); ++it) {
+      look(*it);
+      for (Block* b : (*it)->blocks) ir::walk(b, look);
+      kernels.erase(*it);
+    }
+    return good && kernels.empty();
+  }
+
+  /// Elements that are moved, before and after, in units of the nest's iterations; and what is computed.
+  bool worth() const {
+    std::map<const Op*, std::set<const Value*>> large_loads;  // of each reader, what it would have to load
+    std::map<const Op*, std::set<const Result*>> loaded;
+    const auto is_large = [&](const Op* load) { return goes_through(*load, counters_); };
+    std::set<const Value*> own;
+    for (const Op* load : loads_)
+      if (is_large(load)) own.insert(memory_of(load->operands[0]));
+    for (const Read& r : reads_) {
+      loaded[r.kernel].insert(r.of);
+      for (const Op* load : needs(*r.of))
+        if (is_large(load)) large_loads[r.kernel].insert(memory_of(load->operands[0]));
+    }
+    if (loaded.size() > most_readers) return false;
+    std::size_t before = own.size() + results_.size(), after = 0;
+    for (auto& [kernel, results] : loaded) {
+      before += results.size();
+      std::unordered_set<const Value*> there, given(kernel->operands.begin(), kernel->operands.end());
+      std::unordered_set<const Op*> replaced;
+      for (const Read& r : reads_) replaced.insert(r.get);
+      ir::walk(kernel->blocks[1], [&, &k = kernel](const Op* op) {
+        for (const Value* v : op->operands)
+          if (!v->def || !v->def->is(Opcode::constant_)) given.insert(v);
+        if (!op->is(Opcode::get_) || replaced.contains(op)) return;
+        if (const auto counters = counters_around(op, k); counters && goes_through(*op, *counters))
+          there.insert(memory_of(op->operands[0]));
+      });
+      std::size_t outside = 0;
+      for (const Value* v : given) outside += !ancestor_of(v, kernel);
+      if (outside + 2 * loads_.size() > most_given) return false;
+      for (const Value* v : large_loads[kernel]) after += !there.contains(v);
+    }
+    return after < before && std::ranges::all_of(results_, [&](const Result& r) {
+             std::int64_t work = 0;
+             for (const Op* op : needed(r)) work += op->is(Opcode::get_) ? 0 : weight(*op);
+             return work <= most_work;
+           });
+  }
+  static bool ancestor_of(const Value* v, const Op* kernel) {
+    for (const Block* b = v->block; b; b = b->parent ? b->parent->parent : nullptr)
+      if (b->parent == kernel) return true;
+    return false;
+  }
+
+  /// The operations of the nest that a result needs.
+  std::vector<const Op*> needed(const Result& r) const {
+    std::vector<const Op*> all;
+    std::unordered_set<const Value*> seen;
+    std::vector<const Value*> rest{r.update->operands.back()};
+    while (!rest.empty()) {
+      const Value* const v = rest.back();
+      rest.pop_back();
+      if (!v->def || !inside(v) || !seen.insert(v).second) continue;
+      all.push_back(v->def);
+      rest.insert(rest.end(), v->def->operands.begin(), v->def->operands.end());
+    }
+    return all;
+  }
+  std::vector<const Op*> needs(const Result& r) const {
+    std::vector<const Op*> all = needed(r);
+    std::erase_if(all, [](const Op* op) { return !op->is(Opcode::get_); });
+    return all;
+  }
+
+  /// Computes an element where it was read.
+  void compute(const Read& read) {
+    Builder b = Builder::before(read.get);
+    b.loc = read.get->loc;
+    ir::Renaming names;
+    for (std::size_t d = 0; d < counters_.size(); ++d)
+      names[read.of->update->operands[1 + d]] = read.get->operands[1 + d];
+    std::vector<const Op*> ops = needed(*read.of);
+    std::unordered_set<const Op*> wanted(ops.begin(), ops.end());
+    ir::walk(outermost_->blocks[1], [&](const Op* op) {  // in their order
+      if (!wanted.contains(op)) return;
+      std::vector<Value*> operands;
+      for (Value* v : op->operands) operands.push_back(ir::renamed(names, v));
+      ir::clone_over(b, *op, std::move(operands), names);
+    });
+    ir::replace_uses(read.kernel->blocks[1], read.get->result(),
+                     ir::renamed(names, read.of->update->operands.back()));
+    erase({read.get});
+  }
+
+  /// Its shapes, and views whose shapes are asked for, are those of what the nest began with.
+  void release() {
+    for (const auto& [op, operand, state] : shapes_) op->operands[operand] = outermost_->operands[state];
+    erase({outermost_});
+  }
+
+  struct Shape {
+    Op* op;
+    std::size_t operand, state;
+  };
+
+  const Uses uses_;
+  Block* block_;
+  Op* outermost_;
+  const EqualNumbers& equal_;
+  std::vector<const Value*> counters_;  ///< the outermost first
+  std::vector<Result> results_;
+  std::vector<const Op*> loads_;
+  std::vector<Read> reads_;
+  std::vector<Shape> shapes_;
+};
+
+/// The blocks whose loops are kernels, not those in kernels.
+std::vector<Block*> blocks_of_the_host(ir::Function& f) {
+  std::vector<Block*> all{f.body};
+  ir::walk(f.body, [&](Op* op) {
+    if (op->is(Opcode::loop_) && ir::is_parallel(*op)) return false;
+    all.insert(all.end(), op->blocks.begin(), op->blocks.end());
+    return true;
+  });
+  return all;
+}
+
+}  // namespace
+
+void rematerialise(ir::Module& module) {
+  bool any = false;
+  const TapeUses tapes = tape_uses(module);
+  for (ir::Function* f : module.functions()) {
+    if (!is_direct(*f)) continue;
+    for (Block* block : blocks_of_the_host(*f)) {
+      EqualNumbers equal;
+      equal.note_saved(tapes, block);
+      for (Op* op : std::vector<Op*>(block->ops)) {
+        equal.note(*op);  // what a later check says is not known yet
+        if (op->is(Opcode::loop_) && ir::is_parallel(*op)) any |= Producer(*f, op, equal).run();
+      }
+    }
+  }
+  if (any) simplify(module);
+}
+
+}  // namespace lantern::passes
