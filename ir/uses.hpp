@@ -3,7 +3,8 @@
 // which would have to keep them up to date for nothing.
 #pragma once
 
-#include <unordered_map>
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include "lantern/ir/clone.hpp"
@@ -19,14 +20,12 @@ struct Use {
 /// The users of each value below a block, in order; it holds until operations change.
 class Uses {
  public:
-  explicit Uses(Block* block) { add(block); }
-  explicit Uses(const Function& f) { add(f.body); }
+  explicit Uses(Block* block) : Uses(std::span(&block, 1)) {}
+  explicit Uses(const Function& f) : Uses(f.body) {}
   /// In the blocks of an operation.
-  explicit Uses(const Op* op) {
-    for (Block* b : op->blocks) add(b);
-  }
+  explicit Uses(const Op* op) : Uses(std::span<Block* const>(op->blocks)) {}
 
-  const std::vector<Use>& of(const Value* v) const;
+  std::span<const Use> of(const Value* v) const;
   std::size_t count(const Value* v) const { return of(v).size(); }
   /// True where one operand is the value, and nothing else.
   bool once(const Value* v) const { return count(v) == 1; }
@@ -34,9 +33,17 @@ class Uses {
   Op* only_user(const Value* v) const { return once(v) ? of(v)[0].op : nullptr; }
 
  private:
-  void add(Block* block);
+  /// The uses of a value are uses_[begin] and those behind it.
+  struct Slot {
+    const Value* value = nullptr;
+    std::size_t begin = 0, count = 0;
+  };
+  explicit Uses(std::span<Block* const> blocks);
+  /// Where a value is in the hash table, or would be.
+  std::size_t slot(const Value* v) const;
 
-  std::unordered_map<const Value*, std::vector<Use>> uses_;
+  std::vector<Slot> slots_;  ///< open addressing, at most half full
+  std::vector<Use> uses_;
 };
 
 /// All that uses `from` below a block uses `to`.

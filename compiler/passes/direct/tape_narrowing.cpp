@@ -68,7 +68,7 @@ class Narrowing {
     for (bool changed = true; changed;) {
       changed = false;
       std::erase_if(candidates_, [&](const auto& candidate) {
-        const std::vector<ir::Use>& uses = uses_.of(candidate.first);
+        const std::span<const ir::Use> uses = uses_.of(candidate.first);
         const bool fits = !uses.empty() && std::ranges::all_of(uses, [&](const ir::Use& use) {
           return use.op->parent == block_ && compares(*use.op) &&
                  std::ranges::all_of(use.op->operands, [&](const Value* x) {
