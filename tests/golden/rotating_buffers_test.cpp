@@ -279,6 +279,22 @@ TEST_CASE("scatter_to_gather: adjoints that the next step replaces are not set t
     }
 }
 
+TEST_CASE("rotating buffers: second derivatives", "[passes]") {
+  const auto second = [](auto f) {
+    return [f](A u, I n, I steps) { return sum(grad<0>(f)(u, n, steps) * u); };
+  };
+  const auto steps_of = [](A u, I n, I steps) { return leapfrog<true>(u, 1, n, steps); };
+  const auto grid = [](A u, I n, I steps) { return plane(u, n, steps); };
+  Checked a(sig<double(Array<double>, std::int64_t, std::int64_t)>(second(steps_of)));
+  Checked b(sig<double(Array<double>, std::int64_t, std::int64_t)>(second(grid)));
+  for (const std::int64_t n : {1, 2, 3, 18, 19})
+    for (const std::int64_t steps : {0, 1, 3}) {
+      CAPTURE(n, steps);
+      a(draw<double>(n), n, steps);
+      b(draw<double>(n * n), n, steps);
+    }
+}
+
 TEST_CASE("partial_copies: an element outside is an error", "[passes]") {
   const auto slopes = compile(grad<0>(line), {.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()});
   const auto x = draw<double>(40);
