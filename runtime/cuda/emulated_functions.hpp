@@ -134,8 +134,12 @@ struct cudaPointerAttributes {
   cudaMemoryType type;
 };
 inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* place, const void* p) {
+#ifdef LANTERN_ONE_MEMORY  // frameworks without a GPU have tensors in the processor's memory
+  place->type = p ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+#else
   const lantern_emulator::Lock lock;
   place->type = lantern_emulator::owner(p, 1) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+#endif
   return cudaSuccess;
 }
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };  // NOLINT

@@ -318,8 +318,9 @@ void check_combination(const Options& o) {
   if (o.threads > 1 && o.opt == 0) throw Error("--threads: no pass runs at -O0");
   if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp || o.emit == Emit::html))
     throw Error("--target=cuda does not go with --emit=c, cpp or html; use --emit=cuda");
-  if (o.cuda && o.is_module())
-    throw Error("--target=cuda does not go with --emit=" + name_of(o.emit) + "; load a library of --emit=shared");
+  if (o.cuda && o.is_module() && !o.has_pullbacks())
+    throw Error("--target=cuda does not go with --emit=" + name_of(o.emit) + "; " +
+                (o.emit == Emit::python || o.emit == Emit::wheel ? "use --emit=torch or jax, or " : "") + "load a library of --emit=shared");
 }
 
 /// Objects and libraries are named after the first source where no output is given.
@@ -380,8 +381,8 @@ Options checked(Given given, const Words& after_dashes) {
     throw Error("--target: expected cpu or cuda, got '" + given.target + "'");
   if (!o.cpu.empty() && !codegen::is_processor(o.cpu))
     throw Error("--cpu: expected LLVM's name of a processor, such as x86-64-v3, got '" + o.cpu + "'");
-  o.limited_stack = o.is_module();
   o.cuda = given.target == "cuda" || o.emit == Emit::cuda;
+  o.limited_stack = o.is_module() && !o.cuda;
   if (o.arch != "compute_80" && !o.cuda) throw Error("--arch goes with --target=cuda; a processor is chosen by --cpu");
   if (!o.mappings.empty() && !o.cuda) throw Error("--mapping goes with --target=cuda");
   for (const std::string& text : o.mappings) codegen::asked_mapping(text);
