@@ -133,7 +133,7 @@ std::string offered(Unit& unit) {
     if (on_gpu)
       text += "\n * Queues its work on the stream, and waits only for numbers that the host needs, and where a kernel may fail.";
     if (tensors)
-      text += "\n * Set data and dim of a result to your memory" + std::string(on_gpu ? " of the GPU" : "") +
+      text += "\n * Set data and dim of a result to your memory" + std::string(on_gpu ? ", of the GPU or of the host," : "") +
               " and its shape, or data to null: the result then stays in the\n"
               " * library's memory until this thread calls again. Returns 2 if a result has another shape than your memory.";
     if (!text.ends_with("\n")) text += "\n */\n";

@@ -66,6 +66,10 @@ class Finder {
       case Opcode::yield_:
         if (!around) return "the function returns it";
         return around->is(Opcode::branch_) ? "a branch hands it on" : "a loop of the host carries it";
+      case Opcode::add_at_:
+      case Opcode::add_take_:
+      case Opcode::add_slice_:
+        return use.operand == 0 ? "sums are formed in it" : "it is added to another tensor";
       case Opcode::push_:
         return "a tape keeps it";
       case Opcode::take_:

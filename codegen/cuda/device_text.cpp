@@ -347,16 +347,31 @@ static void* lt_device_place(lt_workspace* ws, int64_t result, void* data, int64
 }
 )c"},
       // ---- calls that return a status: codegen/c/status_text.cpp has what they share with those on the host
-      {"gpu_attempt", functions, {"settle", "device_place", "device_allocate", "await"}, R"c(static int lt_attempted(lt_workspace* ws, lt_attempt* attempt, cudaStream_t stream, jmp_buf* place) {
-  lt_device* device = ws->device;
+      {"gpu_attempt", functions, {"settle", "device_place", "device_allocate", "await"}, R"c(/* Kernels write into memory of the GPU alone. Whether a result belongs elsewhere. */
+static int lt_aim_on_gpu(lt_workspace* ws, lt_attempt* attempt) {
+  int elsewhere = 0;
+  lt_aim(ws, attempt);
+  for (int i = 0; i < attempt->result_count; ++i) {
+    cudaPointerAttributes place;
+    place.type = cudaMemoryTypeUnregistered;
+    if (!attempt->results[i].place) continue;
+    if (cudaPointerGetAttributes(&place, attempt->results[i].place) != cudaSuccess) (void)cudaGetLastError();
+    if (place.type == cudaMemoryTypeDevice || place.type == cudaMemoryTypeManaged) continue;
+    attempt->targets[attempt->results[i].number].bytes = -1;
+    elsewhere = 1;
+  }
+  return elsewhere;
+}
+
+static int lt_attempted(lt_workspace* ws, lt_attempt* attempt, cudaStream_t stream, jmp_buf* place) {
   if (_setjmp(*place) != 0) return 1;
   lt_use_stream(ws, stream);
-  lt_aim(ws, attempt);
-  device->targets = attempt->targets;
+  const int elsewhere = lt_aim_on_gpu(ws, attempt);
+  ws->device->targets = attempt->targets;
   attempt->entry(ws, attempt->in, attempt->out);
   lt_settle(ws, attempt);
-  if (device->checked) lt_await(ws); /* a kernel may have failed */
-  device->checked = 0;
+  if (elsewhere || ws->device->checked) lt_await(ws); /* a kernel may have failed */
+  ws->device->checked = 0;
   return 0;
 }
 

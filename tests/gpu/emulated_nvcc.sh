@@ -9,4 +9,8 @@ for word; do
   esac
 done
 "$EMULATED" "$object.cpp" "$source"
-exec ${CXX:-c++} -std=c++20 -O1 -fPIC -ffp-contract=off -w -DLANTERN_ONE_MEMORY -c "$object.cpp" -o "$object"
+${CXX:-c++} -std=c++20 -O1 -fPIC -fno-gnu-unique -ffp-contract=off -w -DLANTERN_ONE_MEMORY -c "$object.cpp" -o "$object.first"
+# Each object has an emulator of its own: of its functions only those that a test asks are seen from others.
+ld -r --force-group-allocation "$object.first" -o "$object"
+{ nm "$object" | awk '$2 == "T" { print $3 }'; echo lantern_emulator_count; } > "$object.names"
+objcopy --keep-global-symbols="$object.names" "$object"

@@ -33,7 +33,7 @@ struct CtxDecoding<PlatformStream<struct CUstream_st*>> {
 END
   printf '#!/bin/sh\nprintf %%s "%s"\n' "$folder/headers" > "$folder/python_of_headers"
   chmod +x "$folder/python_of_headers"
-  LANTERN_PYTHON="$folder/python_of_headers" "$lanternc" "$tests/gpu/module_functions.cpp" --emit=jax --target=cuda -o "$folder/jax_module.py"
+  LANTERN_PYTHON="$folder/python_of_headers" "$lanternc" "$tests/gpu/module_functions.cpp" -DFOR_JAX --emit=jax --target=cuda -o "$folder/jax_module.py"
   JAX_PLATFORMS=cpu "$python" "$tests/gpu/test_jax_module.py" "$folder"
   done=1
 fi

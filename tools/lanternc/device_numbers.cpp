@@ -16,13 +16,24 @@ constexpr std::int64_t one[]{1};  // size
 
 ir::Type of_one_element(const ir::Type& t) { return ir::Type::tensor(t.kind(), {1}); }
 
-/// What a number is called is said where it is read from its tensor.
-void name_tensors_by_their_numbers(ir::Module& module, const std::vector<bool>& lies_there) {
+/// What the program calls a value: the value itself, or the parameter of a function that takes it.
+const char* name_in(const ir::Block& body, const ir::Value* v) {
+  for (const ir::Op* op : body.ops)
+    for (std::size_t k = 0; !v->name && op->is(ir::Opcode::call_) && k < op->operands.size(); ++k)
+      if (op->operands[k] == v && op->callee->body->params[k]->name) return op->callee->body->params[k]->name;
+  return v->name;
+}
+
+/// Parameters get the names that the program has for them, or for the numbers that it reads from them.
+void name_parameters(ir::Module& module, const std::vector<bool>& lies_there) {
   const ir::Block& body = *module.entry->body;
-  for (std::size_t i = 0; i < body.params.size(); ++i)
-    if (lies_there[i])
-      for (const ir::Op* op : body.ops)
-        if (op->is(ir::Opcode::get_) && op->operands[0] == body.params[i]) body.params[i]->name = op->result()->name;
+  for (std::size_t i = 0; i < body.params.size(); ++i) {
+    ir::Value* const parameter = body.params[i];
+    if (!parameter->name) parameter->name = name_in(body, parameter);
+    for (const ir::Op* op : body.ops)
+      if (!parameter->name && lies_there[i] && op->is(ir::Opcode::get_) && op->operands[0] == parameter)
+        parameter->name = name_in(body, op->result());
+  }
 }
 
 }  // namespace
@@ -54,7 +65,7 @@ void stage_for(const Options& options, StagedFunction& function, const std::vect
     return out;
   };
   function.module = driver::stage(function.name, there, on_tensors);
-  name_tensors_by_their_numbers(*function.module, lies_there);
+  name_parameters(*function.module, lies_there);
 }
 
 std::vector<ir::Type> caller_parameters(const StagedFunction& function) {

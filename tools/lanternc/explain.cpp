@@ -226,7 +226,8 @@ class Explanation {
     const codegen::NarrowTensors tensors(codegen::reachable(module_), kernels);
     for (const codegen::NarrowTensors::Choice& c : tensors.choices()) {
       std::string text = place(c.tensor->def->loc) + ": " + (c.name.empty() ? "" : "'" + c.name + "', ") + c.tensor->type.str() + ": ";
-      text += c.use == nullptr ? storage_ : "float: " + c.why_float + line(c.use->loc);
+      const bool returned = c.use != nullptr && c.use->is(Opcode::yield_);
+      text += c.use == nullptr ? storage_ : "float: " + c.why_float + (returned ? "" : line(c.use->loc));
       if (std::ranges::find(all, text) == all.end()) all.push_back(text);
     }
     heading(all.empty() ? "storage in " + storage_ + ": no tensor of the function's own could be" : "storage in " + storage_);

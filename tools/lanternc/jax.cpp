@@ -108,10 +108,11 @@ std::string dimensions(const std::string& x, int rank, std::string text = {}) {
 
 /// All examples by one call of the function that has rows of them, where all have arrays of their own. A number that they share is
 /// copied for each of them, on the processor.
-std::string call_of_batch(const ir::Function& f, const std::string& symbol, bool cuda) {
+std::string call_of_batch(const StagedFunction& function, const std::string& symbol, bool cuda) {
+  const std::vector<ir::Type> parameters = caller_parameters(function), results = caller_results(function);
   std::string condition = "n > 1", numbers, targets, call;
-  for (std::size_t i = 0; i < f.body->params.size(); ++i) {
-    const ir::Type& t = f.body->params[i]->type;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const ir::Type& t = parameters[i];
     const std::string n = std::to_string(i), given = "a" + n + ".typed_data()", c = jax_element(kind_of(t));
     condition +=
         " && (o" + n + ".examples() == n" + (t.is_tensor() || cuda ? ")" : " || o" + n + ".examples() == 1)");
@@ -121,8 +122,8 @@ std::string call_of_batch(const ir::Function& f, const std::string& symbol, bool
             (t.is_tensor() || cuda ? "reinterpret_cast<const " + c + "*>(" + given + ")" : "x" + n + ".data") + ", " +
             dimensions("o" + n, rank_of(t), "n") + "}, ";
   }
-  for (std::size_t i = 0; i < f.result_types.size(); ++i) {
-    const ir::Type& t = f.result_types[i];
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const ir::Type& t = results[i];
     const std::string n = std::to_string(i);
     targets += "    " + jax_tensor(t, false, 1) + " t" + n + " = {reinterpret_cast<" + jax_element(kind_of(t)) + "*>(r" + n +
                "->typed_data()), " + dimensions("q" + n, rank_of(t), "n") + "};\n";
@@ -172,7 +173,7 @@ std::string handler(const StagedFunction& function, const std::string& symbol, c
     call += "&t" + n + ", ";
   }
   return "static ffi::Error call_" + symbol + "(" + parameters + ") {\n  const char* message = nullptr;\n" +
-         operands + "  const int64_t n = q0.examples();\n" + (batch.empty() ? "" : call_of_batch(f, batch, cuda)) +
+         operands + "  const int64_t n = q0.examples();\n" + (batch.empty() ? "" : call_of_batch(function, batch, cuda)) +
          "  for (int64_t e = 0; e < n; ++e) {\n" + targets + "    if (" + symbol + "(" + call + last +
          ") != 0) return ffi::Error::Internal(message);\n  }\n" +
          "  return ffi::Error::Success();\n}\nXLA_FFI_DEFINE_HANDLER_SYMBOL(lt_jax_" + symbol + ", call_" +
