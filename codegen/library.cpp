@@ -129,8 +129,12 @@ std::string offered(Unit& unit) {
                 ? "/* The same; returns 0: nothing in it can fail. */\n"
                 : "/* The same, without a workspace, for any thread. Returns 0, or 1 if something fails; then message says what,\n"
                   " * until this thread calls again. Nothing ends the program.";
+    const bool on_gpu = !unit.options().stream.empty();
+    if (on_gpu)
+      text += "\n * Queues its work on the stream, and waits only for numbers that the host needs, and where a kernel may fail.";
     if (tensors)
-      text += "\n * Set data and dim of a result to your memory and its shape, or data to null: the result then stays in the\n"
+      text += "\n * Set data and dim of a result to your memory" + std::string(on_gpu ? ", of the GPU or of the host," : "") +
+              " and its shape, or data to null: the result then stays in the\n"
               " * library's memory until this thread calls again. Returns 2 if a result has another shape than your memory.";
     if (!text.ends_with("\n")) text += "\n */\n";
     text += wrapped(unit.status_signature() + ";") + "\n";
@@ -214,6 +218,7 @@ std::string print_header(Modules modules, PrintOptions options, const std::strin
                          const std::vector<bool>& workspace, bool on_gpu) {
   const HeaderTarget target;
   options.standalone = true;
+  if (on_gpu && options.status_functions) options.stream = "struct CUstream_st*";
   const Library library = complete(modules, options, target, {}, workspace);
   HeaderTypes types(options.status_functions, options.strided_functions);
   std::string text;

@@ -1,6 +1,7 @@
 // Which tensors a program for a GPU stores in 16 bits, where that is asked for (PrintOptions::storage).
 #pragma once
 
+#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -17,8 +18,18 @@ class NarrowTensors {
   NarrowTensors(const std::vector<const ir::Function*>& functions, const Kernels& kernels);
   bool contains(const ir::Value* v) const { return values_.contains(v); }
 
+  /// A tensor of float that the host allocates, in the order of the program.
+  struct Choice {
+    const ir::Value* tensor;
+    std::string name;         ///< the user's, where there is one
+    std::string why_float;    ///< "a convolution reads it"; empty: it lies in 16 bits
+    const ir::Op* use = nullptr;  ///< that is the reason
+  };
+  const std::vector<Choice>& choices() const { return choices_; }
+
  private:
   std::unordered_set<const ir::Value*> values_;
+  std::vector<Choice> choices_;
 };
 
 }  // namespace lantern::codegen

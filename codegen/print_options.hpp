@@ -31,6 +31,8 @@ struct PrintOptions {
   std::string processor;  ///< that a stand-alone source is for; empty: the one that compiles it
   /// Beside each entry of a stand-alone source NAME_try, which returns a status where NAME ends the program.
   bool status_functions = false;
+  /// The type of the stream that NAME_try takes before the message, in a source for a GPU; empty: it takes none.
+  std::string stream;
   bool strided_functions = false;  ///< and NAME_strided, whose tensors have strides
   std::string prefix;  ///< is before the names of a library's entries
   /// Of a source for a GPU: memory and failures are those of the process that loads it (runtime/cuda/driver.hpp).

@@ -11,6 +11,7 @@ StatusNames status_names(const ir::Function& f, const NameScope& outer) {
   NameScope scope(&outer);
   StatusNames names;
   scope.reserve("message");
+  scope.reserve("stream");
   for (const ir::Value* p : f.body->params)
     names.arguments.push_back(p->name ? scope.unique(p->name) : scope.numbered("x"));
   const bool one = f.result_types.size() == 1;
@@ -36,11 +37,17 @@ std::string Unit::call_signature(const std::string& name, bool strided) {
   std::string list;
   for (std::size_t i = 0; i < names.arguments.size(); ++i) list += read(f.body->params[i]->type) + " " + names.arguments[i] + ", ";
   for (std::size_t i = 0; i < names.results.size(); ++i) list += given(f.result_types[i]) + "* " + names.results[i] + ", ";
+  if (!options_.stream.empty()) list += options_.stream + " stream, ";
   return "int " + name + "(" + list + "const char** message)";
 }
 
 std::string Unit::before_attempt() {
   std::string text = "  lt_workspace* ws = lt_own_workspace();\n";
+  if (target_.has_kernels()) {  // where failures go is known to what fails
+    prelude_.need("own_workspace");
+    prelude_.need("gpu_attempt");
+    return text;
+  }
   prelude_.need("attempt");
   prelude_.need("own_workspace");
   if (makes_threads()) {
@@ -121,7 +128,7 @@ std::string Unit::status_wrapper() {
          wrapped("  lt_attempt lt_call = {" + entry_name_ + ", " + in_name + ", " + out_name + ", " + operand_name +
                  ", " + std::to_string(operand_count) + ", " + result_name + ", " + std::to_string(result_count) +
                  ", " + target_name + ", 0};") +
-         "\n  return lt_try(ws, &lt_call, message);\n}\n";
+         "\n  return lt_try(ws, &lt_call, " + (options_.stream.empty() ? "" : "stream, ") + "message);\n}\n";
 }
 
 }  // namespace lantern::codegen

@@ -64,9 +64,9 @@ static void lt_free_at_thread_end(lt_workspace* ws) {
 #define LT_THREAD_LOCAL _Thread_local
 #endif
 )c"},
-      {"attempt",
+      {"operands",
        functions,
-       {"workspace", "setjmp", "thread_local", "at_thread_end", "allocate", "fail_size", "count", "memcpy", "memmove", "cold"},
+       {"workspace", "fail_size", "count", "memcpy"},
        R"c(/* A tensor of a call that returns a status: an argument, or a result, with the memory that the caller gave for it. */
 typedef struct lt_operand {
   int number; /* among the arguments or the results */
@@ -88,18 +88,6 @@ typedef struct lt_attempt {
   lt_target* targets; /* one for each result, a number too */
   int misfit;         /* a result does not fit its memory */
 } lt_attempt;
-
-static LT_THREAD_LOCAL void* lt_landing;
-
-/* Where a failure goes: back to lt_attempted, with the message in the workspace. */
-LT_FAILS static void lt_land(lt_workspace* ws, const char* message) {
-  if (message != ws->message) {
-    unsigned long i = 0;
-    for (; i + 1 < sizeof ws->message && message[i]; ++i) ws->message[i] = message[i];
-    ws->message[i] = 0;
-  }
-  lt_longjmp(lt_landing, 1);
-}
 
 static char* lt_elements(const lt_operand* x) {
   char* data;
@@ -146,8 +134,17 @@ static void lt_fit(lt_workspace* ws, lt_attempt* attempt, int of, int rank, cons
     lt_fail_size(ws, what, r, dim[r], shape[r], "");
   }
 }
-
-/* What was computed elsewhere is copied to its caller's memory. */
+)c"},
+      {"bring", functions, {"allocate", "memmove"}, R"c(static void* lt_spare(lt_workspace* ws, int64_t bytes) { return lt_allocate(ws, bytes); }
+static void lt_bring(lt_workspace* ws, void* to, const void* from, int64_t bytes) {
+  (void)ws;
+  memmove(to, from, (unsigned long)bytes);
+}
+)c"},
+      {"settle",
+       functions,
+       {"operands", "bring"},
+       R"c(/* What was computed elsewhere is copied to its caller's memory. */
 static void lt_settle(lt_workspace* ws, lt_attempt* attempt) {
   for (int i = 0; i < attempt->result_count; ++i) {
     const lt_operand* result = &attempt->results[i];
@@ -162,8 +159,8 @@ static void lt_settle(lt_workspace* ws, lt_attempt* attempt) {
       if (k == i || !other->place) continue;
       const int64_t size = lt_count(ws, other->shape, other->rank) * other->element;
       if (!lt_overlap(data, bytes, (const char*)other->place, size)) continue;
-      void* copy = lt_allocate(ws, bytes);
-      memcpy(copy, data, (unsigned long)bytes);
+      void* copy = lt_spare(ws, bytes);
+      lt_bring(ws, copy, data, bytes);
       memcpy(result->tensor, &copy, sizeof copy);
       break;
     }
@@ -173,9 +170,24 @@ static void lt_settle(lt_workspace* ws, lt_attempt* attempt) {
     char* data = lt_elements(result);
     if (!result->place || data == (const char*)result->place) continue;
     char* place = (char*)(unsigned long)result->place;
-    memmove(place, data, (unsigned long)(lt_count(ws, lt_sizes(result), result->rank) * result->element));
+    lt_bring(ws, place, data, lt_count(ws, lt_sizes(result), result->rank) * result->element);
     memcpy(result->tensor, &place, sizeof place);
   }
+}
+)c"},
+      {"attempt",
+       functions,
+       {"settle", "setjmp", "thread_local", "at_thread_end", "cold"},
+       R"c(static LT_THREAD_LOCAL void* lt_landing;
+
+/* Where a failure goes: back to lt_attempted, with the message in the workspace. */
+LT_FAILS static void lt_land(lt_workspace* ws, const char* message) {
+  if (message != ws->message) {
+    unsigned long i = 0;
+    for (; i + 1 < sizeof ws->message && message[i]; ++i) ws->message[i] = message[i];
+    ws->message[i] = 0;
+  }
+  lt_longjmp(lt_landing, 1);
 }
 
 /* Nothing of this frame changes after lt_setjmp. */

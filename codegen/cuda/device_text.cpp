@@ -346,6 +346,52 @@ static void* lt_device_place(lt_workspace* ws, int64_t result, void* data, int64
   return target->data;
 }
 )c"},
+      // ---- calls that return a status: codegen/c/status_text.cpp has what they share with those on the host
+      {"gpu_attempt", functions, {"settle", "device_place", "device_allocate", "await"}, R"c(/* Kernels write into memory of the GPU alone. Whether a result belongs elsewhere. */
+static int lt_aim_on_gpu(lt_workspace* ws, lt_attempt* attempt) {
+  int elsewhere = 0;
+  lt_aim(ws, attempt);
+  for (int i = 0; i < attempt->result_count; ++i) {
+    cudaPointerAttributes place;
+    place.type = cudaMemoryTypeUnregistered;
+    if (!attempt->results[i].place) continue;
+    if (cudaPointerGetAttributes(&place, attempt->results[i].place) != cudaSuccess) (void)cudaGetLastError();
+    if (place.type == cudaMemoryTypeDevice || place.type == cudaMemoryTypeManaged) continue;
+    attempt->targets[attempt->results[i].number].bytes = -1;
+    elsewhere = 1;
+  }
+  return elsewhere;
+}
+
+static int lt_attempted(lt_workspace* ws, lt_attempt* attempt, cudaStream_t stream, jmp_buf* place) {
+  if (_setjmp(*place) != 0) return 1;
+  lt_use_stream(ws, stream);
+  const int elsewhere = lt_aim_on_gpu(ws, attempt);
+  ws->device->targets = attempt->targets;
+  attempt->entry(ws, attempt->in, attempt->out);
+  lt_settle(ws, attempt);
+  if (elsewhere || ws->device->checked) lt_await(ws); /* a kernel may have failed */
+  ws->device->checked = 0;
+  return 0;
+}
+
+static int lt_try(lt_workspace* ws, lt_attempt* attempt, cudaStream_t stream, const char** message) {
+  jmp_buf place;
+  lt_device* device = ws->device;
+  jmp_buf* const outer = lt_landing;
+  lt_landing = &place;
+  const int failed = lt_attempted(ws, attempt, stream, &place);
+  lt_landing = outer;
+  device->targets = 0;
+  if (failed && device->checked) { /* this call has failed: what its kernels say is not the next one's failure */
+    cudaMemsetAsync(&device->control->failure.iteration, 0xff, 8, stream);
+    cudaMemsetAsync(&device->control->ended, 0, sizeof device->control->ended, stream);
+    device->checked = 0;
+  }
+  if (message) *message = failed ? ws->message : 0;
+  return failed + attempt->misfit;
+}
+)c"},
       {"visible", functions, {"device_allocate"}, R"c(/* The elements of an argument on the device: where they are, or in a copy. */
 static void* lt_visible(lt_workspace* ws, void* data, int64_t bytes) {
   cudaPointerAttributes place;

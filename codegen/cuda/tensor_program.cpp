@@ -20,15 +20,15 @@ namespace {
 class HostTarget final : public CppTarget {
  public:
   /// `exchanges`: the place of the first exchange between ranks; empty: there is none.
-  HostTarget(bool hosted, const std::string& exchanges, const std::string& products)
+  HostTarget(const PrintOptions& options, const std::string& exchanges)
       : workspace_(ir::replaced(ir::replaced(cuda_text::workspace, "$CONTROL", cuda_text::control_layout), "$DEVICE", cuda_text::device_layout)),
-        own_workspace_(ir::replaced(ir::replaced(cuda_text::own_workspace, "$FAIL", hosted ? cuda_text::hosted_failure : cuda_text::own_failure),
-                                "$MEMORY", hosted ? cuda_text::hosted_memory : cuda_text::own_memory)),
+        own_workspace_(ir::replaced(ir::replaced(cuda_text::own_workspace, "$FAIL", failure(options)), "$MEMORY",
+                                    options.hosted ? cuda_text::hosted_memory : cuda_text::own_memory)),
         blas_(ir::replaced(codegen::prelude_part("blas")->text.data(), "LT_F32_PRODUCTS 68",
-                       "LT_F32_PRODUCTS " + std::to_string(f32_products(products)) + " /* " + products + " */")) {
+                       "LT_F32_PRODUCTS " + std::to_string(f32_products(options.products)) + " /* " + options.products + " */")) {
     if (exchanges.empty()) return;
     // All ranks begin a call together; one that waits for its GPU learns whether another one has failed.
-    const std::string choose = hosted ? "" : cuda_text::choose_gpu;
+    const std::string choose = options.hosted ? "" : cuda_text::choose_gpu;
     const std::string enter = "  lt_exchanged(ws, distributed_gpu_enter(" + exchanges + ", &lt_queue, device->stream));\n";
     const std::string wait = "  lt_exchanged(ws, distributed_gpu_wait(&lt_queue, device->stream));\n";
     start_ = before(std::string(codegen::prelude_part("gpu_start")->text), "  if (!device->control) {\n", choose);
@@ -41,6 +41,7 @@ class HostTarget final : public CppTarget {
     if (name == "integers") return "";  // in <stdint.h>
     if (name == "workspace") return workspace_.c_str();
     if (name == "own_workspace") return own_workspace_.c_str();
+    if (name == "bring") return cuda_text::gpu_bring;
     if (name == "blas") return blas_.c_str();
     if (name == "gpu_start" && !start_.empty()) return start_.c_str();
     if (name == "await" && !await_.empty()) return await_.c_str();
@@ -48,6 +49,10 @@ class HostTarget final : public CppTarget {
   }
 
  private:
+  static const char* failure(const PrintOptions& options) {
+    if (options.hosted) return cuda_text::hosted_failure;
+    return options.status_functions ? cuda_text::returned_failure : cuda_text::own_failure;
+  }
   static std::string before(const std::string& text, const std::string& line, const std::string& more) {
     return ir::replaced(text, line, more + line);
   }
@@ -100,7 +105,8 @@ CudaText print_tensor_program(const ir::Module& module, PrintOptions options) {
   options.standalone = options.entry_workspace = true;
   options.threads = 1;
   const std::string exchanges = first_exchange(module);
-  const HostTarget target(options.hosted, exchanges, options.products);
+  if (options.status_functions) options.stream = "cudaStream_t";
+  const HostTarget target(options, exchanges);
   Unit unit(module, options, target);
   if (!exchanges.empty()) unit.prelude().need("exchange");
   for (const char* part : {"await", "device_mark", "own_workspace"}) unit.prelude().need(part);

@@ -147,10 +147,40 @@ static void lt_fail(lt_workspace* ws, const char* message) {
   abort();
 }
 )c";
+/// The same, with the place to which a call that returns a status goes back.
+inline constexpr const char* returned_failure = R"c(#include <setjmp.h>
+
+/* In NAME_try: where failures of this thread go. Otherwise they end the program, unless the user has said what else to do. */
+static thread_local jmp_buf* lt_landing;
+static void (*lt_handler)(const char* message);
+
+static void lt_fail(lt_workspace* ws, const char* message) {
+  if (lt_landing) {
+    if (message != ws->message) snprintf(ws->message, sizeof ws->message, "%s", message);
+    longjmp(*lt_landing, 1);
+  }
+  if (lt_handler) lt_handler(message);
+  fprintf(stderr, "%s\n", message);
+  abort();
+}
+)c";
+/// What NAME_try copies results with.
+inline constexpr const char* gpu_bring = R"c(static void* lt_spare(lt_workspace* ws, int64_t bytes) { return lt_device_allocate(ws, bytes); }
+static void lt_bring(lt_workspace* ws, void* to, const void* from, int64_t bytes) {
+  if ((const char*)to < (const char*)from + bytes && (const char*)from < (const char*)to + bytes) {
+    void* copy = lt_spare(ws, bytes);
+    lt_gpu_copy(ws, copy, from, bytes);
+    from = copy;
+  }
+  lt_gpu_copy(ws, to, from, bytes);
+}
+)c";
 inline constexpr const char* own_memory = R"c(  static thread_local lt_workspace memory;
-  static thread_local lt_device gpu;
+  static thread_local lt_device gpus[32];
   lt_workspace* ws = &memory;
-  ws->device = &gpu;)c";
+  int number = 0; /* of the GPU that the caller has chosen; where there is none, the call says so */
+  cudaGetDevice(&number);
+  ws->device = &gpus[number < 32 ? number : 31];)c";
 
 /// Ranks of one machine have a GPU each, where there are several; a program that has chosen one keeps it.
 inline constexpr const char* choose_gpu = R"c(  if (!device->control) {

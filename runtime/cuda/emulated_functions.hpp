@@ -12,6 +12,15 @@ __asm__(
     ".popsection\n");
 #else
 
+// Whether memory of the host is the device's too: frameworks without a GPU have tensors there.
+namespace lantern_emulator {
+#ifdef LANTERN_ONE_MEMORY
+constexpr bool one_memory = true;
+#else
+constexpr bool one_memory = false;
+#endif
+}  // namespace lantern_emulator
+
 // ---- inside kernels
 
 inline void __syncthreads(int line = __builtin_LINE()) { lantern_emulator::barrier(line); }
@@ -135,7 +144,8 @@ struct cudaPointerAttributes {
 };
 inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* place, const void* p) {
   const lantern_emulator::Lock lock;
-  place->type = lantern_emulator::owner(p, 1) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+  const bool there = lantern_emulator::one_memory ? p != nullptr : lantern_emulator::owner(p, 1) != nullptr;
+  place->type = there ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
   return cudaSuccess;
 }
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };  // NOLINT
@@ -196,7 +206,7 @@ inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cud
 inline cudaError_t cudaMemset(void* to, int byte, size_t bytes) {
   using namespace lantern_emulator;
   const Lock lock;
-  if (bytes != 0 && !owner(to, bytes))
+  if (bytes != 0 && !one_memory && !owner(to, bytes))
     return report(cudaErrorInvalidValue, "cudaMemset: the destination is no device memory of %zu bytes",
                   bytes);
   const OpenMemory open(to, bytes);

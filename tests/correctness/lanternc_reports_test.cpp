@@ -128,6 +128,22 @@ TEST_CASE("--explain tells how a program is mapped to a GPU") {
   }
 }
 
+TEST_CASE("--explain tells which tensors lie in 16 bits of a GPU's memory, and why others do not") {
+  const std::string file = directory / "storage.cpp";
+  const std::string text = without(lanternc({file, "--target=cuda", "--storage=bf16", "--explain"}), directory.string() + "/");
+  for (const char* said : {"  storage in bf16\n", "storage.cpp:12: 'hidden', f32[?,?]: bf16\n",
+                           "storage.cpp:12: 'd_w', f32[?,?]: float: the function returns it\n",
+                           "storage.cpp:13: 'out', f32[?,?]: float: sums are formed in it at line 14\n",
+                           "storage.cpp:19: 'bright', f32[?,?]: float: a convolution reads it at line 20\n",
+                           "storage.cpp:20: 'edges', f32[?,?,?,?]: float: a convolution gives it at line 20\n"}) {
+    INFO(said << " in " << text);
+    const std::size_t at = text.find(said);
+    CHECK(at != std::string::npos);
+    if (std::string(said).find(':') != std::string::npos) CHECK(text.find(said, at + 1) == std::string::npos);
+  }
+  CHECK(lanternc({file, "--target=cuda", "--explain"}).find("storage in") == std::string::npos);
+}
+
 TEST_CASE("--mapping chooses how loops are mapped, and --explain says so") {
   const auto explained = [&](const std::string& mapping) {
     return lanternc({directory / "kernels.cpp", "--target=cuda", "--explain", "--mapping=" + mapping});

@@ -11,8 +11,8 @@
 namespace lantern::tool {
 
 /// An object with NAME_map, or with tensors NAME, and what goes with it (codegen/cuda/print_cuda.hpp). Error:
-/// no nvcc.
-std::string cuda_object(const StagedFunction& function, const Options& options);
+/// no nvcc. `more` is text behind it.
+std::string cuda_object(const StagedFunction& function, const Options& options, const std::string& more = {});
 
 /// The same with the entry point that a program calls: a map over one element, or the function with tensors.
 std::vector<std::string> cuda_entry_objects(const StagedFunction& function, const Options& options,

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "device_numbers.hpp"
 #include "python_parts.hpp"
 #include "python_text.hpp"
 #include "report.hpp"
@@ -30,8 +31,8 @@ std::string custom(const StagedFunction& function, const std::string& name, cons
   const ir::Function& f = *function.module->entry;
   std::vector<std::string> names, parameters, results, like;
   for (const std::string& n : parameter_names(f)) names.push_back("\"" + n + "\"");
-  for (const ir::Type& t : f.parameter_types()) parameters.push_back(array_type(t));
-  for (const ir::Type& t : f.result_types) results.push_back(array_type(t));
+  for (const ir::Type& t : caller_parameters(function)) parameters.push_back(array_type(t));
+  for (const ir::Type& t : caller_results(function)) results.push_back(array_type(t));
   if (function.gives_values) like.push_back(std::to_string(f.body->params.size() - 1));  // as the cotangent
   for (std::size_t i = 0; i < f.body->params.size() && like.size() < results.size(); ++i)
     if (f.body->params[i]->type.is_differentiable()) like.push_back(std::to_string(i));
@@ -68,6 +69,7 @@ std::string differentiable_module(const std::vector<StagedFunction>& functions,
     const std::string name = python_name(function.name);
     std::vector<std::string> chain, forward, arguments, results;
     const std::vector<std::string> parameters = parameter_names(f);
+    const std::vector<ir::Type> parameter_types = caller_parameters(function), result_types = caller_results(function);
     for (std::size_t k = 0; k == 0 || (i < functions.size() && functions[i].pullbacks > 0); ++k, i = next(i))
       chain.push_back(custom(functions[i], name, symbols[i]));
     for (; i < functions.size() && functions[i].pushforwards > 0; i = next(i))
@@ -75,9 +77,9 @@ std::string differentiable_module(const std::vector<StagedFunction>& functions,
     std::string list;
     for (std::size_t k = 0; k < parameters.size(); ++k) {
       list += (list.empty() ? "" : ", ") + parameters[k];
-      arguments.push_back(parameters[k] + " : " + described(f.body->params[k]->type));
+      arguments.push_back(parameters[k] + " : " + described(parameter_types[k]));
     }
-    for (const ir::Type& t : f.result_types) results.push_back(described(t));
+    for (const ir::Type& t : result_types) results.push_back(described(t));
     const std::string more = chain.size() > 1 ? "Differentiable by reverse mode, " +
                                                     std::string(chain.size() > 2 ? "twice" : "once") + ".\n"
                                               : "Not differentiable.\n";
@@ -85,8 +87,8 @@ std::string differentiable_module(const std::vector<StagedFunction>& functions,
     for (const std::string& c : chain) text += "    " + c + ",\n";
     text += "))\n\n\ndef " + name + "(" + list + "):\n" +
             docstring(function, name, arguments, results, more) + "    " +
-            (f.result_types.size() == 1 ? "_r, = " : "return ") + "_c_" + name + "(" + list + ")\n" +
-            (f.result_types.size() == 1 ? "    return _r\n" : "");
+            (result_types.size() == 1 ? "_r, = " : "return ") + "_c_" + name + "(" + list + ")\n" +
+            (result_types.size() == 1 ? "    return _r\n" : "");
     if (!forward.empty()) {
       text += "\n\n" + name + ".forward = _by_forward_mode(_c_" + name + ", (\n";
       for (const std::string& c : forward) text += "    " + c + ",\n";
@@ -97,9 +99,9 @@ std::string differentiable_module(const std::vector<StagedFunction>& functions,
   }
   const std::string source = std::filesystem::path(options.sources.front()).filename().string();
   return "\"\"\"" + in_docstring(listed + " of " + source) + " for " + title +
-         " on the CPU, compiled by lanternc " LANTERNC_VERSION
+         (options.cuda ? " on GPUs" : " on the CPU") + ", compiled by lanternc " LANTERNC_VERSION
          ".\n\nGenerated code: change the C++ source instead. Needs " +
-         needs + ", nothing else.\n\"\"\"\n" + python_imports + "\n\n" + required_features(options) +
+         needs + ", nothing else.\n\"\"\"\n" + python_imports + "\n\n" + (options.cuda ? "" : required_features(options)) +
          "_library = _load(_base64.b64decode(\n    \"" + base64(library) + "\"\n))\n__all__ = [" + names +
          "\"Error\"]\n" + python_signatures + framework + text;
 }

@@ -24,6 +24,7 @@
 #include "python.hpp"
 #include "report.hpp"
 #include "torch.hpp"
+#include "torch_text.hpp"
 #include "wheel.hpp"
 
 namespace lantern::tool {
@@ -37,7 +38,7 @@ using Functions = std::vector<StagedFunction>;
 codegen::PrintOptions standalone(const Options& options) {
   codegen::PrintOptions print;
   print.standalone = true;
-  print.status_functions = !options.cuda;
+  print.status_functions = true;
   print.strided_functions = options.strided;
   print.limited_stack = options.limited_stack;
   print.prefix = options.prefix;
@@ -116,11 +117,11 @@ std::string header(const Functions& functions, const Options& options) {
   return codegen::print_header(modules(functions), standalone(options), name, workspaces(functions, options));
 }
 
-/// Objects of the stand-alone sources.
-std::vector<std::string> objects(const Functions& functions, const Options& options) {
+/// Objects of the stand-alone sources. `more` is text behind the first of a GPU.
+std::vector<std::string> objects(const Functions& functions, const Options& options, const std::string& more = {}) {
   std::vector<std::string> all;
   if (options.cuda) {
-    for (const StagedFunction& f : functions) all.push_back(cuda_object(f, options));
+    for (const StagedFunction& f : functions) all.push_back(cuda_object(f, options, &f == &functions.front() ? more : ""));
     return all;
   }
   codegen::ClangOptions clang;
@@ -174,14 +175,19 @@ struct ModuleLibrary {
   std::vector<std::string> symbols;
 };
 
+/// Whether the entry of each function takes a workspace in the library. All of a GPU do.
+std::vector<bool> library_workspaces(const Functions& functions, const Options& options) {
+  return options.cuda ? std::vector<bool>(functions.size(), true) : workspaces(functions, options);
+}
+
 std::vector<std::string> status_names(const Functions& functions, const Options& options, const std::vector<bool>& workspace) {
   return codegen::status_names(modules(functions), standalone(options), codegen::CTarget(), workspace);
 }
 
-ModuleLibrary module_library(const Functions& functions, const Options& options) {
+ModuleLibrary module_library(const Functions& functions, const Options& options, const std::string& more = {}) {
   const codegen::TemporaryDirectory directory;
-  const std::filesystem::path library = link(options, directory, objects(functions, options));
-  return {codegen::read_file(library), status_names(functions, options, workspaces(functions, options))};
+  const std::filesystem::path library = link(options, directory, objects(functions, options, more));
+  return {codegen::read_file(library), status_names(functions, options, library_workspaces(functions, options))};
 }
 
 std::string python(const Functions& functions, const Options& options) {
@@ -215,18 +221,18 @@ std::string mex(const Functions& functions, const Options& options) {
 
 std::string torch(const Functions& functions, const Options& options) {
   refuse_trees(functions, "torch", "PyTorch");
-  const ModuleLibrary library = module_library(functions, options);
+  const ModuleLibrary library = module_library(functions, options, options.cuda ? torch_copy : "");
   return torch_module(functions, library.symbols, library.bytes, options);
 }
 
 std::string jax(const Functions& functions, const Options& options) {
   const codegen::TemporaryDirectory directory;
   std::vector<std::string> contents = objects(functions, options);
-  const std::vector<bool> workspace = workspaces(functions, options);
+  const std::vector<bool> workspace = library_workspaces(functions, options);
   const std::vector<std::string> symbols = status_names(functions, options, workspace);
   const std::string header =
-      codegen::print_header(modules(functions), standalone(options), "LANTERN_JAX_MODULE", workspace);
-  contents.push_back(jax_handlers(functions, symbols, header));
+      codegen::print_header(modules(functions), standalone(options), "LANTERN_JAX_MODULE", workspace, options.cuda);
+  contents.push_back(jax_handlers(functions, symbols, header, options.cuda));
   const std::filesystem::path library = link(options, directory, std::move(contents));
   return jax_module(functions, symbols, codegen::read_file(library), options);
 }

@@ -9,6 +9,7 @@
 #include "lantern/codegen/arena.hpp"
 #include "lantern/codegen/communication.hpp"
 #include "lantern/codegen/kernels.hpp"
+#include "lantern/codegen/narrow_tensors.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/traffic.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
@@ -103,8 +104,9 @@ struct Loop {
 
 class Explanation {
  public:
-  Explanation(const std::string& name, const ir::Module& module, const Progress& progress, const std::vector<std::string>& mappings)
-      : name_(name), module_(module), progress_(progress), mappings_(mappings) {
+  Explanation(const std::string& name, const ir::Module& module, const Progress& progress, const std::vector<std::string>& mappings,
+              const std::string& storage)
+      : name_(name), module_(module), progress_(progress), mappings_(mappings), storage_(storage) {
     for (const ir::Function* f : module.functions())
       ir::walk(f->body, [&](const Op* op) { ops_.push_back(op); });
     for (const Op* op : ops_) {
@@ -134,6 +136,7 @@ class Explanation {
       return std::ranges::any_of(progress_.passes, [&](const auto& pass) { return pass.first == name; });
     };
     if (runs_on_gpu()) kernels();
+    if (storage_ != "f32") stored_tensors();
     if (has("threads") || !has("vectorise")) what_loops_do("parallel", in_order, "iterations", "no loop");
     if (has("vectorise")) what_loops_do("vectorise", no_lanes, "vectors", "no loop to run in lanes");
     if (has("threads")) what_loops_do("threads", no_fork, "threads", "no loop to share out");
@@ -212,6 +215,22 @@ class Explanation {
     for (const ir::Function* f : module_.functions())
       if (!chosen.on_device(f) && !chosen.host_function(f)) ir::walk(f->body, take);
     heading(all.empty() ? "kernels: none" : "kernels");
+    for (const std::string& one : all) item(one);
+  }
+
+  /// Which tensors of the function's own lie in 16 bits of the GPU's memory, and why others do not. What is said of several tensors is
+  /// said once.
+  void stored_tensors() {
+    const codegen::Kernels kernels(module_, mappings_);
+    std::vector<std::string> all;
+    const codegen::NarrowTensors tensors(codegen::reachable(module_), kernels);
+    for (const codegen::NarrowTensors::Choice& c : tensors.choices()) {
+      std::string text = place(c.tensor->def->loc) + ": " + (c.name.empty() ? "" : "'" + c.name + "', ") + c.tensor->type.str() + ": ";
+      const bool returned = c.use != nullptr && c.use->is(Opcode::yield_);
+      text += c.use == nullptr ? storage_ : "float: " + c.why_float + (returned ? "" : line(c.use->loc));
+      if (std::ranges::find(all, text) == all.end()) all.push_back(text);
+    }
+    heading(all.empty() ? "storage in " + storage_ + ": no tensor of the function's own could be" : "storage in " + storage_);
     for (const std::string& one : all) item(one);
   }
 
@@ -523,6 +542,7 @@ class Explanation {
   const ir::Module& module_;
   const Progress& progress_;
   const std::vector<std::string>& mappings_;
+  const std::string& storage_;
   std::vector<const Op*> ops_;
   std::vector<Loop> loops_;
   std::set<std::string> counting_;  ///< places of loops that count
@@ -561,8 +581,8 @@ std::string traffic_text(const ir::Module& module) {
 }
 
 std::string explained(const std::string& name, const ir::Module& module, const Progress& progress,
-                      const std::vector<std::string>& mappings) {
-  return Explanation(name, module, progress, mappings).text();
+                      const std::vector<std::string>& mappings, const std::string& storage) {
+  return Explanation(name, module, progress, mappings, storage).text();
 }
 
 }  // namespace lantern::tool

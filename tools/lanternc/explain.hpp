@@ -24,8 +24,8 @@ std::string traffic_text(const ir::Module& module);
 
 /// Parameters and results, loops and recursion, what is on the tape and for what, memory, passes, vectors.
 /// All of it is read off the graph that the passes leave, and off their remarks.
-/// `mappings`: that are asked for, of a program for a GPU.
+/// `mappings`: that are asked for, of a program for a GPU; `storage`: what it keeps its own tensors of float in.
 std::string explained(const std::string& name, const ir::Module& module, const Progress& progress,
-                      const std::vector<std::string>& mappings);
+                      const std::vector<std::string>& mappings, const std::string& storage);
 
 }  // namespace lantern::tool

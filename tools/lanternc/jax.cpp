@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "device_numbers.hpp"
 #include "differentiable.hpp"
 #include "jax_text.hpp"
 #include "lantern/codegen/target.hpp"
@@ -43,6 +44,9 @@ std::string jax_tensor(const ir::Type& t, bool constant, int more = 0) {
   return std::string("lt_") + (constant ? "const_" : "") + ir::kind_name(kind_of(t)) + "_" +
          std::to_string(rank_of(t) + more) + "d";
 }
+
+/// What a call of a function on the GPU has besides.
+constexpr const char* cuda_stream = "using lt_stream = struct CUstream_st*;\n";
 
 /// Of any rank: under vmap there are dimensions before those of one example.
 std::string buffer(const ir::Type& t) {
@@ -102,42 +106,56 @@ std::string dimensions(const std::string& x, int rank, std::string text = {}) {
   return "{" + (text.empty() ? "1" : text) + "}";
 }
 
-/// All examples by one call of the function that has rows of them, where all have arrays of their own.
-std::string call_of_batch(const ir::Function& f, const std::string& symbol) {
+/// All examples by one call of the function that has rows of them, where all have arrays of their own. A number that they share is
+/// copied for each of them, on the processor.
+std::string call_of_batch(const StagedFunction& function, const std::string& symbol, bool cuda) {
+  const std::vector<ir::Type> parameters = caller_parameters(function), results = caller_results(function);
   std::string condition = "n > 1", numbers, targets, call;
-  for (std::size_t i = 0; i < f.body->params.size(); ++i) {
-    const ir::Type& t = f.body->params[i]->type;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const ir::Type& t = parameters[i];
     const std::string n = std::to_string(i), given = "a" + n + ".typed_data()", c = jax_element(kind_of(t));
     condition +=
-        " && (o" + n + ".examples() == n" + (t.is_tensor() ? ")" : " || o" + n + ".examples() == 1)");
-    if (!t.is_tensor())
+        " && (o" + n + ".examples() == n" + (t.is_tensor() || cuda ? ")" : " || o" + n + ".examples() == 1)");
+    if (!t.is_tensor() && !cuda)
       numbers += "    const Numbers<" + c + "> x" + n + "(" + given + ", o" + n + ".examples() == 1, n);\n";
     call += jax_tensor(t, true, 1) + "{" +
-            (t.is_tensor() ? "reinterpret_cast<const " + c + "*>(" + given + ")" : "x" + n + ".data") + ", " +
+            (t.is_tensor() || cuda ? "reinterpret_cast<const " + c + "*>(" + given + ")" : "x" + n + ".data") + ", " +
             dimensions("o" + n, rank_of(t), "n") + "}, ";
   }
-  for (std::size_t i = 0; i < f.result_types.size(); ++i) {
-    const ir::Type& t = f.result_types[i];
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const ir::Type& t = results[i];
     const std::string n = std::to_string(i);
     targets += "    " + jax_tensor(t, false, 1) + " t" + n + " = {reinterpret_cast<" + jax_element(kind_of(t)) + "*>(r" + n +
                "->typed_data()), " + dimensions("q" + n, rank_of(t), "n") + "};\n";
     call += "&t" + n + ", ";
   }
   return "  if (" + condition + ") {\n" + numbers + targets + "    if (" + symbol + "(" + call +
-         "&message) != 0) return ffi::Error::Internal(message);\n    return ffi::Error::Success();\n  }\n";
+         (cuda ? "stream, &message" : "&message") + ") != 0) return ffi::Error::Internal(message);\n    return ffi::Error::Success();\n  }\n";
 }
 
-/// `batch`: the symbol of the function that has rows of examples, or nothing.
-std::string handler(const ir::Function& f, const std::string& symbol, const std::string& batch) {
-  std::string parameters, binding, operands, targets, call;
+/// Where JAX has arrays of the processor for a function on the GPU.
+std::string refusing_handler(const std::string& name, const std::string& symbol) {
+  return "static ffi::Error refuse_" + symbol + "(ffi::RemainingArgs, ffi::RemainingRets) {\n  return ffi::Error::InvalidArgument(\"" +
+         name + ": expected arrays on a GPU, got arrays of the CPU\");\n}\nXLA_FFI_DEFINE_HANDLER_SYMBOL(lt_jax_cpu_" + symbol +
+         ", refuse_" + symbol + ", ffi::Ffi::Bind().RemainingArgs().RemainingRets());\n";
+}
+
+/// `batch`: the symbol of the function that has rows of examples, or nothing. A number that lies in the GPU's memory is a tensor
+/// of one element for the function, and an array of no dimensions for JAX.
+std::string handler(const StagedFunction& function, const std::string& symbol, const std::string& batch, bool cuda) {
+  const ir::Function& f = *function.module->entry;
+  const std::vector<ir::Type> seen = caller_parameters(function), seen_results = caller_results(function);
+  std::string parameters = cuda ? "lt_stream stream" : "", binding = cuda ? ".Ctx<ffi::PlatformStream<lt_stream>>()" : "";
+  const std::string last = cuda ? "stream, &message" : "&message";
+  std::string operands, targets, call;
   for (std::size_t i = 0; i < f.body->params.size(); ++i) {
     const ir::Type& t = f.body->params[i]->type;
     const std::string n = std::to_string(i), data = "o" + n + ".at(q0, e)";
     parameters += (parameters.empty() ? "" : ", ") + buffer(t) + " a" + n;
     binding += ".Arg<" + buffer(t) + ">()";
-    operands += "  const Operand o" + n + "(a" + n + ", " + std::to_string(rank_of(t)) + ");\n";
+    operands += "  const Operand o" + n + "(a" + n + ", " + std::to_string(rank_of(seen[i])) + ");\n";
     call += t.is_tensor() ? jax_tensor(t, true) + "{reinterpret_cast<const " + jax_element(t.element()) + "*>(" + data + "), " +
-                                dimensions("o" + n, t.rank()) + "}, "
+                                dimensions("o" + n, rank_of(seen[i])) + "}, "
                           : "*" + data + ", ";
   }
   for (std::size_t i = 0; i < f.result_types.size(); ++i) {
@@ -145,25 +163,27 @@ std::string handler(const ir::Function& f, const std::string& symbol, const std:
     const std::string n = std::to_string(i), data = "q" + n + ".at(q0, e)";
     parameters += (parameters.empty() ? "" : ", ") + std::string("ffi::Result<") + buffer(t) + "> r" + n;
     binding += ".Ret<" + buffer(t) + ">()";
-    operands += "  const Operand q" + n + "(*r" + n + ", " + std::to_string(rank_of(t)) + ");\n";
+    operands += "  const Operand q" + n + "(*r" + n + ", " + std::to_string(rank_of(seen_results[i])) + ");\n";
     if (!t.is_tensor()) {
       call += data + ", ";
       continue;
     }
     targets += "    " + jax_tensor(t, false) + " t" + n + " = {reinterpret_cast<" + jax_element(t.element()) + "*>(" + data +
-               "), " + dimensions("q" + n, t.rank()) + "};\n";
+               "), " + dimensions("q" + n, rank_of(seen_results[i])) + "};\n";
     call += "&t" + n + ", ";
   }
   return "static ffi::Error call_" + symbol + "(" + parameters + ") {\n  const char* message = nullptr;\n" +
-         operands + "  const int64_t n = q0.examples();\n" + (batch.empty() ? "" : call_of_batch(f, batch)) +
-         "  for (int64_t e = 0; e < n; ++e) {\n" + targets + "    if (" + symbol + "(" + call +
-         "&message) != 0) return ffi::Error::Internal(message);\n  }\n" +
+         operands + "  const int64_t n = q0.examples();\n" + (batch.empty() ? "" : call_of_batch(function, batch, cuda)) +
+         "  for (int64_t e = 0; e < n; ++e) {\n" + targets + "    if (" + symbol + "(" + call + last +
+         ") != 0) return ffi::Error::Internal(message);\n  }\n" +
          "  return ffi::Error::Success();\n}\nXLA_FFI_DEFINE_HANDLER_SYMBOL(lt_jax_" + symbol + ", call_" +
          symbol + ", ffi::Ffi::Bind()" + binding + ");\n";
 }
 
 /// A call with ones, for the shapes of its results.
-std::string shape_finder(const ir::Function& f, const std::string& symbol) {
+std::string shape_finder(const StagedFunction& function, const std::string& symbol, bool cuda) {
+  const ir::Function& f = *function.module->entry;
+  const std::vector<ir::Type> seen = caller_parameters(function), seen_results = caller_results(function);
   std::string before, call, after;
   for (std::size_t i = 0; i < f.body->params.size(); ++i) {
     const ir::Type& t = f.body->params[i]->type;
@@ -172,6 +192,12 @@ std::string shape_finder(const ir::Function& f, const std::string& symbol) {
       if (t.is_integer())
         before += std::string("  const auto ") + x + " = static_cast<" + jax_element(t.kind()) + ">(*integers++);\n";
       call += t.is_integer() ? x + ", " : std::string("1, ");
+      continue;
+    }
+    if (seen[i].is_scalar()) {
+      const std::string c = jax_element(t.element());
+      before += "  const " + c + " " + x + " = " + (seen[i].is_integer() ? "static_cast<" + c + ">(*integers++)" : "1") + ";\n";
+      call += jax_tensor(t, true) + "{&" + x + ", {1}}, ";
       continue;
     }
     const std::string rank = std::to_string(t.rank());
@@ -190,13 +216,13 @@ std::string shape_finder(const ir::Function& f, const std::string& symbol) {
                              : jax_element(t.kind())) +
               " " + r + " = {};\n";
     call += "&" + r + ", ";
-    if (t.is_tensor())
+    if (seen_results[i].is_tensor())
       after += "  for (int r = 0; r < " + std::to_string(t.rank()) + "; ++r) *out++ = " + r + ".dim[r];\n";
   }
   return "extern \"C\" int lt_shapes_" + symbol +
          "(const int64_t* integers, const int64_t* sizes, int64_t* out, const char** message) try {\n" +
          before + "  (void)integers, (void)sizes;\n  if (" + symbol + "(" + call +
-         "message) != 0) return 1;\n" + after +
+         (cuda ? "nullptr, " : "") + "message) != 0) return 1;\n" + after +
          "  (void)out;\n  return 0;\n} catch (const std::bad_alloc&) {\n  *message = \"out of memory\";\n  "
          "return 1;\n}\n\n";
 }
@@ -221,15 +247,15 @@ std::string xla_headers() {
 }  // namespace
 
 std::string jax_handlers(const std::vector<StagedFunction>& functions,
-                         const std::vector<std::string>& symbols, const std::string& header) {
+                         const std::vector<std::string>& symbols, const std::string& header, bool cuda) {
   refuse_trees(functions, "jax", "JAX");
   std::string text = "#include <new>\n#include <vector>\n#include \"xla/ffi/api/ffi.h\"\n" + header +
-                     "namespace ffi = xla::ffi;\n" + batches;
+                     "namespace ffi = xla::ffi;\n" + (cuda ? cuda_stream : "") + batches;
   for (std::size_t i = 0; i < functions.size(); ++i) {
     if (functions[i].batch) continue;
-    const ir::Function& f = *functions[i].module->entry;
     const bool batch = i + 1 < functions.size() && functions[i + 1].batch;
-    text += shape_finder(f, symbols[i]) + handler(f, symbols[i], batch ? symbols[i + 1] : "") + "\n";
+    text += shape_finder(functions[i], symbols[i], cuda) + handler(functions[i], symbols[i], batch ? symbols[i + 1] : "", cuda) +
+            (cuda ? refusing_handler(functions[i].name, symbols[i]) : "") + "\n";
   }
   const std::string headers = xla_headers();
   const codegen::TemporaryDirectory directory;
@@ -252,7 +278,9 @@ std::string jax_handlers(const std::vector<StagedFunction>& functions,
 
 std::string jax_module(const std::vector<StagedFunction>& functions, const std::vector<std::string>& symbols,
                        const std::string& library, const Options& options) {
-  return differentiable_module(functions, symbols, library, options, "JAX", "jax", jax_text);
+  const std::string places = options.cuda ? "(\"CUDA\", \"lt_jax_\"), (\"cpu\", \"lt_jax_cpu_\")" : "(\"cpu\", \"lt_jax_\"),";
+  return differentiable_module(functions, symbols, library, options, "JAX", options.cuda ? "jax with its CUDA plugin" : "jax",
+                               "\n_handlers = (" + places + ")  # platforms, and what handlers of functions there begin with\n" + jax_text);
 }
 
 }  // namespace lantern::tool

@@ -16,7 +16,8 @@ class _Custom(_Signature):
     def __init__(self, name: str, symbol: str, *signature):
         super().__init__(name, *signature)
         self.target = f"{__name__}.{symbol}.{id(_library)}"
-        _jax.ffi.register_ffi_target(self.target, _jax.ffi.pycapsule(getattr(_library, "lt_jax_" + symbol)), platform="cpu")
+        for platform, handler in _handlers:
+            _jax.ffi.register_ffi_target(self.target, _jax.ffi.pycapsule(getattr(_library, handler + symbol)), platform=platform)
         self.find_shapes = getattr(_library, "lt_shapes_" + symbol)
         self.known = {}
 

@@ -29,7 +29,7 @@ namespace {
 std::string explanations(const std::vector<StagedFunction>& functions, const Options& options) {
   std::string all;
   for (const StagedFunction& f : functions)
-    all += (all.empty() ? "" : "\n") + explained(f.name, *f.module, f.progress, options.mappings);
+    all += (all.empty() ? "" : "\n") + explained(f.name, *f.module, f.progress, options.mappings, options.storage);
   return all;
 }
 

@@ -121,7 +121,8 @@ void describe(CLI::App& app, Given& given) {
        "cps (as staged, in continuation-passing style),\n"
        "c, cpp, cuda, header (sources that stand alone),\n"
        "object, shared (the generated code alone),\n"
-       "python, jax, torch (a module that holds the generated code, for NumPy, JAX or PyTorch),\n"
+       "python, jax, torch (a module that holds the generated code, for NumPy, JAX or PyTorch;\n"
+       "jax and torch on GPUs too, with --target=cuda),\n"
        "wheel (the module for NumPy as a package that pip installs),\n"
        "julia (a module that holds the generated code),\n"
        "fortran (a module that calls what --emit=object makes),\n"
@@ -318,8 +319,9 @@ void check_combination(const Options& o) {
   if (o.threads > 1 && o.opt == 0) throw Error("--threads: no pass runs at -O0");
   if (o.cuda && (o.emit == Emit::c || o.emit == Emit::cpp || o.emit == Emit::html))
     throw Error("--target=cuda does not go with --emit=c, cpp or html; use --emit=cuda");
-  if (o.cuda && o.is_module())
-    throw Error("--target=cuda does not go with --emit=" + name_of(o.emit) + "; load a library of --emit=shared");
+  if (o.cuda && o.is_module() && !o.has_pullbacks())
+    throw Error("--target=cuda does not go with --emit=" + name_of(o.emit) + "; " +
+                (o.emit == Emit::python || o.emit == Emit::wheel ? "use --emit=torch or jax, or " : "") + "load a library of --emit=shared");
 }
 
 /// Objects and libraries are named after the first source where no output is given.
@@ -380,8 +382,8 @@ Options checked(Given given, const Words& after_dashes) {
     throw Error("--target: expected cpu or cuda, got '" + given.target + "'");
   if (!o.cpu.empty() && !codegen::is_processor(o.cpu))
     throw Error("--cpu: expected LLVM's name of a processor, such as x86-64-v3, got '" + o.cpu + "'");
-  o.limited_stack = o.is_module();
   o.cuda = given.target == "cuda" || o.emit == Emit::cuda;
+  o.limited_stack = o.is_module() && !o.cuda;
   if (o.arch != "compute_80" && !o.cuda) throw Error("--arch goes with --target=cuda; a processor is chosen by --cpu");
   if (!o.mappings.empty() && !o.cuda) throw Error("--mapping goes with --target=cuda");
   for (const std::string& text : o.mappings) codegen::asked_mapping(text);

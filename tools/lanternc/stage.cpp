@@ -21,6 +21,7 @@
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"
+#include "device_numbers.hpp"
 #include "output_to_errors.hpp"
 #include "report.hpp"
 
@@ -57,23 +58,25 @@ bool contracts(const Options& options) {
 namespace {
 
 /// Error where files that include one header make different programs of a function.
-void require_one_program(const core::driver::Registered& function, const ir::Module& module) {
+void require_one_program(const core::driver::Registered& function) {
+  const auto text = [](const core::driver::Registered& f) {
+    return ir::print(*core::driver::stage(f.name, f.parameter_types(), f.program().run));
+  };
   for (const core::driver::Registered& other : function.again)
-    if (ir::print(module) != ir::print(*core::driver::stage(other.name, other.parameter_types(), other.program().run)))
+    if (text(function) != text(other))
       throw PlacedError(other.loc.str() + ": error: LANTERN_FUNCTION(" + other.name +
                         ", ...) is another program in each of the files that include it; give it a name in each, or the "
                         "same meaning");
 }
 
-std::unique_ptr<ir::Module> staged(const core::driver::Registered& function) {
+void stage_registered(const core::driver::Registered& function, StagedFunction& f, const Options& options) {
   const std::string place = function.loc.str();
   const std::string note =
       "\n" + place + ": note: while staging LANTERN_FUNCTION(" + function.name + ", ...)";
   const OutputToErrors redirected;
   try {
-    auto module = core::driver::stage(function.name, function.parameter_types(), function.program().run);
-    require_one_program(function, *module);
-    return module;
+    stage_for(options, f, function.parameter_types(), function.program().run);
+    require_one_program(function);
   } catch (const InternalError& e) {
     throw InternalError(e.what() + note);
   } catch (const Error& e) {
@@ -140,7 +143,7 @@ std::optional<ir::Type> rows_of(const ir::Type& t) {
 void add_batch(std::vector<StagedFunction>& functions, const std::vector<ir::Type>& parameters,
                const ad::Program& program, const Options& options) {
   const StagedFunction& one = functions.back();
-  const std::vector<ir::Type> results = one.module->entry->result_types;
+  const std::vector<ir::Type> results = caller_results(one);
   std::vector<ir::Type> rows;
   for (const ir::Type& t : parameters)
     if (const auto many = rows_of(t)) rows.push_back(*many);
@@ -167,7 +170,7 @@ bool add_derivative(std::vector<StagedFunction>& functions, StagedFunction f,
                     const ad::Program& program, const Options& options) {
   try {
     const OutputToErrors redirected;
-    f.module = core::driver::stage(f.name, parameters, program.run);
+    stage_for(options, f, parameters, program.run);
   } catch (const Error& e) {  // an external function without a rule, for instance
     const std::string how = f.pushforwards > 0 ? " by forward mode" : "";
     tell(registered.loc.str() + ": note: " + registered.name + " has no derivative" + how +
@@ -184,7 +187,7 @@ bool add_pullbacks(std::vector<StagedFunction>& functions, const core::driver::R
   std::vector<ir::Type> parameters = registered.parameter_types();
   ad::Program program = registered.program();
   std::string name = registered.name;
-  std::vector<ir::Type> results = functions.back().module->entry->result_types;
+  std::vector<ir::Type> results = caller_results(functions.back());
   if (options.emit == Emit::jax) add_batch(functions, parameters, program, options);
   for (int order = 1; order <= 2; ++order) {
     const std::vector<ir::Type> seeds = floating(results), adjoints = floating(parameters);
@@ -313,7 +316,7 @@ std::vector<StagedFunction> stage_functions(const StagingImage& image, const Opt
     StagedFunction f{registered.name, {}, {}, registered.loc, 0, 0, {}};
     {
       const passes::Remarks of_staging;
-      f.module = staged(registered);
+      stage_registered(registered, f, options);
       f.progress.remarks = of_staging.all();
     }
     run_on_large_stack([&] {
@@ -328,7 +331,7 @@ std::vector<StagedFunction> stage_functions(const StagingImage& image, const Opt
     });
     functions.push_back(std::move(f));
     if (!options.has_pullbacks()) continue;
-    const std::vector<ir::Type> results = functions.back().module->entry->result_types;
+    const std::vector<ir::Type> results = caller_results(functions.back());
     if (add_pullbacks(functions, registered, options) && options.emit == Emit::jax)
       add_pushforwards(functions, registered, results, options);
   }

@@ -21,6 +21,7 @@ struct StagedFunction {
   int pushforwards = 0;  ///< the same by forward mode: 1, the tangents of a function's results; 2, those of that
   bool gives_values = false;  ///< a pullback that has the results of its function before the cotangents
   bool batch = false;         ///< the function before it, of many examples at once: each argument and result has rows
+  std::vector<ir::Type> parameters = {}, results = {};  ///< that callers see, where the graph has others (device_numbers.hpp)
   std::string staged = {};  ///< as text, for a program, and where it is to be printed as a source: see `optimised`
 };
 
