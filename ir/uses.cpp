@@ -47,7 +47,7 @@ std::size_t Uses::slot(const Value* v) const {
   return at;
 }
 
-std::span<const Use> Uses::of(const Value* v) const {
+std::span<const Use> Uses::of(const Value* v) const& {
   if (slots_.empty()) return {};
   const Slot& s = slots_[slot(v)];
   return std::span(uses_).subspan(s.begin, s.count);

@@ -25,7 +25,9 @@ class Uses {
   /// In the blocks of an operation.
   explicit Uses(const Op* op) : Uses(std::span<Block* const>(op->blocks)) {}
 
-  std::span<const Use> of(const Value* v) const;
+  /// They are kept by this object.
+  std::span<const Use> of(const Value* v) const&;
+  void of(const Value* v) && = delete;
   std::size_t count(const Value* v) const { return of(v).size(); }
   /// True where one operand is the value, and nothing else.
   bool once(const Value* v) const { return count(v) == 1; }

@@ -3,8 +3,8 @@
 # layer of the compiler, the object library layer_NAME of what lies in its folders; of HEADERS it has the headers alone. Sources
 # that include LLVM's or Clang's headers are named by CLANG, with the options that these need, and make up layer_NAME_clang.
 # A layer of which programs link parts is SEPARATE: each source by itself, so that they link no more than they call. A layer
-# that computes derivatives eagerly is EAGER: -O3, and g++ inlines in its groups as much as it does in small files. One that only
-# compiles programs is part of the COMPILER.
+# that computes derivatives eagerly is EAGER: -O3, and g++ inlines in its groups as much as it does in small files. What
+# lanternc builds links some of its groups, so nothing in it uses fmt. One that only compiles programs is part of the COMPILER.
 #
 # Its files see the headers of the layer and of those that it stands ON, directly or through others: each layer has an
 # include directory of its own, build/layers/NAME, with links to its headers. An #include of any other finds no file.

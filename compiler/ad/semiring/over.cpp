@@ -1,9 +1,9 @@
 // What a program over a semiring may not do.
 #include "lantern/compiler/ad/semiring/over.hpp"
 
-#include <fmt/format.h>
-
+#include <charconv>
 #include <cmath>
+#include <iterator>
 
 #include "lantern/ir/op.hpp"
 
@@ -11,9 +11,12 @@ namespace lantern::core::semiring::detail {
 
 std::vector<bool> binary(double n, const Location& loc) {
   constexpr double limit = 9007199254740992.0;  // 2^53: up to there a double is that natural number
-  if (!(n >= 0 && n <= limit && n == std::floor(n)))
+  if (!(n >= 0 && n <= limit && n == std::floor(n))) {
+    char text[32];
+    const std::string number(text, std::to_chars(text, std::end(text), n).ptr);
     raise_at(loc, "over: expected a natural number up to 2^53, which in a semiring is a sum of ones, got " +
-                      fmt::format("{}", n) + "; pass other constants as arguments");
+                      number + "; pass other constants as arguments");
+  }
   std::vector<bool> digits;
   for (auto rest = static_cast<std::uint64_t>(n); rest > 0; rest /= 2) digits.push_back(rest % 2 == 1);
   return {digits.rbegin(), digits.rend()};

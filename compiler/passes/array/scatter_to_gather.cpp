@@ -160,7 +160,8 @@ void rotate_zeros(Op* loop) {
     if (!zeros || zeros->loop->parent != body || !is_invariant(*zeros, uses, body) || of.size() != 1 ||
         of[0].op->parent != body || uses.count(last) != 1 || !uses.of(loop->blocks[0]->params[i]).empty())
       continue;
-    const auto later = Uses(loop->parent).of(loop->results[i]);
+    const Uses around(loop->parent);
+    const auto later = around.of(loop->results[i]);
     Op* const sum = later.empty() || zeros->elements ? sum_beside(*zeros, uses, of[0]) : nullptr;
     const auto scatter =
         !sum && of[0].operand == 1 && of[0].op->is(Opcode::loop_) ? scatter_nest(of[0].op) : std::nullopt;

@@ -285,7 +285,8 @@ class Distribution {
     for (Value* v : added(s.neighbours))
       if (auto& array = arrays_[v]; !array) array = array_of(before, v);
     Value* const without = nest_->outer()->results[s.state];
-    const auto uses = Uses(without->block).of(without);
+    const Uses all(without->block);
+    const auto uses = all.of(without);
     Value* const sum = loops(after, updates_of(s), without);
     for (const auto& [op, operand] : uses) op->operands[operand] = sum;
   }
