@@ -65,7 +65,7 @@ TEST_CASE("elements are computed again where fewer bytes move then", "[cuda]") {
         return std::tuple(sums(c), sums(c * c));
       },
       x, row);
-  less(
+  moved(
       "of_two", [=](Images a, Images b) { return sums(a * b); }, x, y);
   // What the caller gets is made, and what is dear.
   equal(

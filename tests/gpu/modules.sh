@@ -23,10 +23,11 @@ if headers=$("$python" -c 'import jax; print(jax.ffi.include_dir())' 2>/dev/null
   mv "$folder/headers/xla/ffi/api/ffi.h" "$folder/headers/xla/ffi/api/ffi_of_xla.h"
   cat > "$folder/headers/xla/ffi/api/ffi.h" <<END
 #include "xla/ffi/api/ffi_of_xla.h"
+struct CUstream_st;
 namespace xla::ffi {
 template <>
-struct CtxDecoding<PlatformStream<struct CUstream_st*>> {
-  using Type = struct CUstream_st*;
+struct CtxDecoding<PlatformStream<::CUstream_st*>> {
+  using Type = ::CUstream_st*;
   static std::optional<Type> Decode(const XLA_FFI_Api*, XLA_FFI_ExecutionContext*, DiagnosticEngine&) { return Type(nullptr); }
 };
 }  // namespace xla::ffi
