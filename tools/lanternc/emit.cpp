@@ -227,12 +227,14 @@ std::string torch(const Functions& functions, const Options& options) {
 
 std::string jax(const Functions& functions, const Options& options) {
   const codegen::TemporaryDirectory directory;
+  refuse_trees(functions, "jax", "JAX");
+  const std::string headers = xla_headers();  // where there are none, that is told before functions are compiled
   std::vector<std::string> contents = objects(functions, options);
   const std::vector<bool> workspace = library_workspaces(functions, options);
   const std::vector<std::string> symbols = status_names(functions, options, workspace);
   const std::string header =
       codegen::print_header(modules(functions), standalone(options), "LANTERN_JAX_MODULE", workspace, options.cuda);
-  contents.push_back(jax_handlers(functions, symbols, header, options.cuda));
+  contents.push_back(jax_handlers(functions, symbols, header, headers, options.cuda));
   const std::filesystem::path library = link(options, directory, std::move(contents));
   return jax_module(functions, symbols, codegen::read_file(library), options);
 }

@@ -227,7 +227,8 @@ std::string shape_finder(const StagedFunction& function, const std::string& symb
          "return 1;\n}\n\n";
 }
 
-/// The folder of XLA's headers, of the interpreter that LANTERN_PYTHON names, or python3.
+}  // namespace
+
 std::string xla_headers() {
   const char* given = std::getenv("LANTERN_PYTHON");
   const std::string python = given != nullptr ? given : "python3";
@@ -244,11 +245,9 @@ std::string xla_headers() {
   return found.out;
 }
 
-}  // namespace
-
 std::string jax_handlers(const std::vector<StagedFunction>& functions,
-                         const std::vector<std::string>& symbols, const std::string& header, bool cuda) {
-  refuse_trees(functions, "jax", "JAX");
+                         const std::vector<std::string>& symbols, const std::string& header,
+                         const std::string& headers, bool cuda) {
   std::string text = "#include <new>\n#include <vector>\n#include \"xla/ffi/api/ffi.h\"\n" + header +
                      "namespace ffi = xla::ffi;\n" + (cuda ? cuda_stream : "") + batches;
   for (std::size_t i = 0; i < functions.size(); ++i) {
@@ -257,7 +256,6 @@ std::string jax_handlers(const std::vector<StagedFunction>& functions,
     text += shape_finder(functions[i], symbols[i], cuda) + handler(functions[i], symbols[i], batch ? symbols[i + 1] : "", cuda) +
             (cuda ? refusing_handler(functions[i].name, symbols[i]) : "") + "\n";
   }
-  const std::string headers = xla_headers();
   const codegen::TemporaryDirectory directory;
   const std::filesystem::path source = directory.path() / "handlers.cpp",
                               object = directory.path() / "handlers.o";
