@@ -27,7 +27,7 @@ void exchange(T& a, T& b) {
   b = kept;
 }
 
-/// Two buffers in one dimension, of which the elements from `from` to before `to` are made in each step.
+/// Two buffers in one dimension. Each step computes the elements `from`, ..., `to` - 1.
 D line(A u, I from, I to, I steps) {
   A w = u * 2.0;
   FOR(0, steps, [&](I) {
@@ -142,7 +142,7 @@ D limited(A u, I from, I to, I steps) {
   });
   return sum(u * u) + sum(w * f);
 }
-/// Several iterations set one element, of which the last counts.
+/// Several iterations store to one element. The last store counts.
 D overwritten(A u, I n, I steps) {
   A before = u, next = u * 0.0;
   FOR(0, steps, [&](I) {

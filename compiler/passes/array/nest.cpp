@@ -138,6 +138,23 @@ std::optional<std::vector<std::size_t>> levels_of(const Nest& nest, const Place&
   return all;
 }
 
+Op* only_write(const Nest& nest, const Uses& uses, std::size_t state, bool read) {
+  const auto inner = nest.handed_in(uses, state);
+  if (!inner) return nullptr;
+  const auto& all = uses.of(nest.innermost()->params[*inner]);
+  const auto write = std::ranges::find_if(all, [](const ir::Use& use) { return !use.op->is(Opcode::get_); });
+  if (write == all.end() || write->operand != 0 || !is_access(*write->op) ||
+      write->op->parent != nest.innermost())
+    return nullptr;
+  for (const ir::Use& use : all)
+    if (use.op != write->op && (!read || !use.op->is(Opcode::get_) || !same_element(*use.op, *write->op)))
+      return nullptr;
+  const auto& onward = uses.of(write->op->result());
+  const bool handed_on =
+      onward.size() == 1 && onward[0].op == nest.innermost()->ops.back() && onward[0].operand == *inner;
+  return handed_on ? write->op : nullptr;
+}
+
 IndexForm form_of(const Offset& o) {
   const IndexForm by(static_cast<std::int64_t>(o.by));
   return o.base ? index_form(o.base) + by : by;

@@ -30,6 +30,9 @@ struct Nest {
   std::optional<std::size_t> handed_in(const Uses& uses, std::size_t state) const;
 };
 std::optional<Nest> nest_of(Op* loop, const Uses& uses);
+/// The only write to a piece of state, whose result each iteration hands on; null where there is more than that. `read`: the
+/// iteration may read the element that it writes.
+Op* only_write(const Nest& nest, const Uses& uses, std::size_t state, bool read);
 
 /// An element as an iteration sees it: iteration i accesses the element that belongs to the iteration i + by.
 ///

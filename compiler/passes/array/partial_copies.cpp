@@ -27,19 +27,6 @@ struct Box {
   std::size_t row = 0;           ///< the level whose iterations set adjacent elements
 };
 
-/// The only use of a piece of state in a nest: an element is set in each iteration.
-const Op* set_in(const Nest& nest, const Uses& uses, std::size_t state) {
-  const auto inner = nest.handed_in(uses, state);
-  if (!inner) return nullptr;
-  const auto& all = uses.of(nest.innermost()->params[*inner]);
-  if (all.size() != 1 || !all[0].op->is(Opcode::set_) || all[0].operand != 0) return nullptr;
-  const Op* const set = all[0].op;
-  const auto& onward = uses.of(set->result());
-  const bool handed_on =
-      onward.size() == 1 && onward[0].op == nest.innermost()->ops.back() && onward[0].operand == *inner;
-  return handed_on && set->parent == nest.innermost() ? set : nullptr;
-}
-
 std::optional<Box> box_of(const Nest& nest, const Op& set, const Value* tensor) {
   const Block* const body = nest.outer()->parent;
   Box box;
@@ -74,8 +61,8 @@ bool copy_outside_box(Op* loop, std::size_t state, const Uses& uses) {
       !around->is(Opcode::loop_) || loop->parent != around->blocks[1])
     return false;
   const auto nest = nest_of(loop, uses);
-  const Op* const set = nest ? set_in(*nest, uses, state) : nullptr;
-  const auto box = set ? box_of(*nest, *set, tensor) : std::nullopt;
+  const Op* const set = nest ? only_write(*nest, uses, state, false) : nullptr;
+  const auto box = set && set->is(Opcode::set_) ? box_of(*nest, *set, tensor) : std::nullopt;
   if (!box) return false;
   ir::Builder b = ir::Builder::before(loop);
   b.loc = loop->loc;

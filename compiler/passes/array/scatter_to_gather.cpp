@@ -40,25 +40,6 @@ std::optional<Elements> elements_of(const Nest& nest, const Op& access) {
   return elements;
 }
 
-/// The write that a nest does to a piece of its state in each iteration, and hands on. Others read at most
-/// that element before.
-Op* only_write(const Nest& nest, const Uses& uses, std::size_t state, bool read) {
-  const auto inner = nest.handed_in(uses, state);
-  if (!inner) return nullptr;
-  const auto& all = uses.of(nest.innermost()->params[*inner]);
-  const auto write = std::ranges::find_if(all, [](const ir::Use& use) { return !use.op->is(Opcode::get_); });
-  if (write == all.end() || write->operand != 0 || !is_access(*write->op) ||
-      write->op->parent != nest.innermost())
-    return nullptr;
-  for (const ir::Use& use : all)
-    if (use.op != write->op && (!read || !use.op->is(Opcode::get_) || !same_element(*use.op, *write->op)))
-      return nullptr;
-  const auto& onward = uses.of(write->op->result());
-  const bool handed_on =
-      onward.size() == 1 && onward[0].op == nest.innermost()->ops.back() && onward[0].operand == *inner;
-  return handed_on ? write->op : nullptr;
-}
-
 /// Loops that leave zeros in a tensor, where no iteration reads what another one has made zero.
 std::optional<Zeros> zeros_left_by(const Value* v, const Uses& uses, bool read = true) {
   if (!v->def || !v->def->is(Opcode::loop_)) return {};

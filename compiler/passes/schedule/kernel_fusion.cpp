@@ -14,6 +14,7 @@
 #include "lantern/compiler/passes/array/dead_fills.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/schedule/equal_numbers.hpp"
+#include "lantern/compiler/passes/schedule/views.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 
 namespace lantern::passes {
@@ -34,11 +35,6 @@ bool uses_tapes(const Op* loop) {
   bool found = false;
   ir::walk(loop->blocks[1], [&](const Op* op) { found |= is_on_tape(*op); });
   return found;
-}
-
-bool updates(const Op& op) {
-  return is_write(op) || op.is(Opcode::loop_) || op.is(Opcode::add_einsum_) ||
-         op.is(Opcode::add_matmul_) || op.is(Opcode::gemm_);
 }
 
 /// An index that runs from the start of a dimension to its end.
@@ -67,12 +63,6 @@ bool may_fail(const Op* loop, const EqualNumbers& equal) {
     may |= !harmless || divides_integers(*op);
   });
   return may;
-}
-
-/// A tensor that is a view of what is asked for, or that itself.
-const Value* viewed(const Value* v) {
-  while (v->def && v->def->is(Opcode::reshape_)) v = v->def->operands[0];
-  return v;
 }
 
 /// What of its dimensions is more than one element, for certain or perhaps.

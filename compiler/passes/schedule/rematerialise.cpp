@@ -15,6 +15,7 @@
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/schedule/equal_numbers.hpp"
+#include "lantern/compiler/passes/schedule/views.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 #include "lantern/ir/clone.hpp"
 
@@ -30,12 +31,6 @@ constexpr std::int64_t most_work = 60;
 /// Kernels that compute the elements of one nest again, and values that a kernel is given, whose bytes are
 /// bounded.
 constexpr std::size_t most_readers = 4, most_given = 48;
-
-/// The tensor whose memory a view has.
-const Value* memory_of(const Value* v) {
-  while (v->def && v->def->is(Opcode::reshape_)) v = v->def->operands[0];
-  return v;
-}
 
 /// Where an operation lies within one of a block.
 Op* ancestor_in(Op* op, const Block* block) {
@@ -74,7 +69,7 @@ bool covers(const Value* counter, const IndexForm& size, const EqualNumbers& equ
   return first && first->integer == 0 && equal(index_form(count->bound), size);
 }
 
-/// A nest of which each iteration makes elements of its own.
+/// A perfect nest. Each iteration stores one element of each result, and no two iterations store the same one.
 class Producer {
  public:
   Producer(ir::Function& f, Op* outermost, const EqualNumbers& equal)
@@ -158,11 +153,7 @@ class Producer {
     });
   }
 
-  bool inside(const Value* v) const {
-    for (const Block* b = v->block; b; b = b->parent ? b->parent->parent : nullptr)
-      if (b == outermost_->blocks[1]) return true;
-    return false;
-  }
+  bool inside(const Value* v) const { return made_in(v, outermost_->blocks[1]); }
 
   /// An operation that may be done anywhere behind what it needs. What is read of tensors is noted.
   bool pure(Op& op) {
@@ -183,8 +174,7 @@ class Producer {
       return false;
     if (op.is(Opcode::constant_) || op.is(Opcode::cast_)) return true;
     if (op.is(Opcode::dim_)) return !inside(op.operands[0]);
-    const bool divides = (op.is(Opcode::div_) || op.is(Opcode::rem_)) && op.result()->type.is_integer();
-    return ir::info(op.code).elementwise && !divides;
+    return ir::info(op.code).elementwise && !ir::divides_integers(op);
   }
 
   /// All that uses the results reads their elements in kernels, or asks for their shapes.
@@ -230,18 +220,15 @@ class Producer {
   /// What the nest reads is still there for the readers, and no reader updates it.
   bool undisturbed() const {
     std::unordered_set<const Value*> read;
-    for (const Op* load : loads_) read.insert(memory_of(load->operands[0]));
+    for (const Op* load : loads_) read.insert(viewed(load->operands[0]));
     for (const Value* v : outermost_->operands)
-      if (v->type.is_tensor() && read.contains(memory_of(v))) return false;
+      if (v->type.is_tensor() && read.contains(viewed(v))) return false;
     std::unordered_set<const Op*> kernels;
     for (const Read& r : reads_) kernels.insert(r.kernel);
     bool good = true;
     const auto look = [&](const Op* op) {
-      if (!op->is(Opcode::set_) && !op->is(Opcode::add_at_) && !op->is(Opcode::loop_) &&
-          !op->is(Opcode::add_einsum_) && !op->is(Opcode::add_matmul_) && !op->is(Opcode::gemm_) &&
-          !op->is(Opcode::call_))
-        return;
-      for (const Value* v : op->operands) good &= !v->type.is_tensor() || !read.contains(memory_of(v));
+      if (!updates(*op) && !op->is(Opcode::call_)) return;
+      for (const Value* v : op->operands) good &= !v->type.is_tensor() || !read.contains(viewed(v));
     };
     const auto& ops = block_->ops;
     for (auto it = std::ranges::find(ops, outermost_) + 1; it != ops.end() && !kernels.empty(); ++it) {
@@ -259,11 +246,11 @@ class Producer {
     const auto is_large = [&](const Op* load) { return goes_through(*load, counters_); };
     std::set<const Value*> own;
     for (const Op* load : loads_)
-      if (is_large(load)) own.insert(memory_of(load->operands[0]));
+      if (is_large(load)) own.insert(viewed(load->operands[0]));
     for (const Read& r : reads_) {
       loaded[r.kernel].insert(r.of);
       for (const Op* load : needs(*r.of))
-        if (is_large(load)) large_loads[r.kernel].insert(memory_of(load->operands[0]));
+        if (is_large(load)) large_loads[r.kernel].insert(viewed(load->operands[0]));
     }
     if (loaded.size() > most_readers) return false;
     std::size_t before = own.size() + results_.size(), after = 0;
@@ -277,7 +264,7 @@ class Producer {
           if (!v->def || !v->def->is(Opcode::constant_)) given.insert(v);
         if (!op->is(Opcode::get_) || replaced.contains(op)) return;
         if (const auto counters = counters_around(op, k); counters && goes_through(*op, *counters))
-          there.insert(memory_of(op->operands[0]));
+          there.insert(viewed(op->operands[0]));
       });
       std::size_t outside = 0;
       for (const Value* v : given) outside += !ancestor_of(v, kernel);

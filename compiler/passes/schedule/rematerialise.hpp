@@ -1,4 +1,4 @@
-// Elements that one kernel makes and others read are made by these.
+// Rematerialisation: kernels compute elements again that another kernel stored for them.
 #pragma once
 
 #include "lantern/ir/graph.hpp"
@@ -8,16 +8,20 @@ namespace lantern::passes {
 /// Rematerialisation (Briggs, Cooper and Torczon, "Rematerialization", PLDI 1992) of tensors between the
 /// kernels of a GPU:
 ///
-///   t = parallel i, j { t[i,j] = f(x[i,j], m[j]) }       becomes
-///   s = parallel j { s[j] = sum over i of t[i,j] }       s = parallel j { s[j] = sum over i of f(x[i,j],
-///   m[j]) } y = parallel i, j { y[i,j] = t[i,j] * s[j] }         y = parallel i, j { y[i,j] = f(x[i,j],
-///   m[j]) * s[j] }
+///   t = parallel i, j { t[i,j] = f(x[i,j], m[j]) }
+///   s = parallel j { s[j] = sum over i of t[i,j] }
+///   y = parallel i, j { y[i,j] = t[i,j] * s[j] }
 ///
-/// A kernel waits for memory: what it computes beside that costs nothing. Done for a perfect nest of which
-/// each iteration makes elements of its own, of all its results at once, where kernels of the same block read
-/// these and nothing else does, each element once, and where fewer elements are moved then. Loads of tensors
-/// that a kernel reads anyway count as none, and so do loads of tensors with fewer dimensions. The same
-/// operations on the same numbers are done, in the same order.
+/// becomes
+///
+///   s = parallel j { s[j] = sum over i of f(x[i,j], m[j]) }
+///   y = parallel i, j { y[i,j] = f(x[i,j], m[j]) * s[j] }
+///
+/// The reason: kernels are bound by memory bandwidth, so recomputation is free where it saves loads. The pass takes a
+/// perfect nest whose iterations each store one element of each result. Only kernels of the same block may read the
+/// results, each element once. The nest is recomputed where fewer elements are moved then. Loads of a tensor that the
+/// kernel reads anyway do not count, nor do loads of tensors of lower rank. The same operations are done on the same
+/// numbers, in the same order.
 ///
 /// Requires parallel loops that say so. Nothing is read behind an update of its tensor, and no index is read
 /// that may be outside.

@@ -29,8 +29,8 @@ Value* elements_of(ir::Builder& b, Value* tensor);
 /// Moves all of a block's operations to before `loop`.
 void put_before(Block* scratch, Op* loop);
 
-/// `loop` becomes `branch condition { loop } else { }`, of which the caller fills the second side. The operation stays the
-/// same, inside of the branch. Returns the branch.
+/// Moves a loop into the first side of a new branch: `branch condition { loop } else { }`. The caller fills the second side.
+/// Returns the branch.
 Op* put_behind(Value* condition, Op* loop);
 
 /// The same with a copy of the loop on the second side, with tapes of its own: what is done to the loop from now on is done
