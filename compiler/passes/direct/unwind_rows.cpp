@@ -210,7 +210,8 @@ Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop) {
       }
       first = b.emit(Opcode::imax_, {first, b.integer(0)});
       end = b.emit(Opcode::imin_, {end, b.emit(Opcode::dim_, {array}, 0)});
-      Value* const n = b.emit(Opcode::imax_, {b.emit(Opcode::sub_, {end, first}), b.integer(0)});
+      // Of a loop without iterations the end may lie so far below the start that their difference wraps.
+      Value* const n = b.emit(Opcode::sub_, {b.emit(Opcode::imax_, {end, first}), first});
       const ir::Kind kind = array->type.element();
       kept = collected(b, new_array(b, kind, n), n, [&](ir::Builder& c, Value* iteration) {
         return c.op(Opcode::get_, {array, c.emit(Opcode::add_, {first, iteration})}, {ir::Type(kind)})->result();
