@@ -29,13 +29,6 @@ bool is_end(const Op* op) {
   return op->code == Opcode::jump_ || op->code == Opcode::halt_ || is_continuation_call(op) || is_statement_branch(op);
 }
 
-std::vector<Value*> without_cells(const std::vector<Value*>& params) {
-  std::vector<Value*> out;
-  for (Value* p : params)
-    if (!p->type.is_ref()) out.push_back(p);
-  return out;
-}
-
 }  // namespace
 
 bool in_cps(const ir::Function& f) {
@@ -325,21 +318,28 @@ Block* Unwinder::forward_loop(Region& r, Segment& s, Op* loop, std::vector<Value
   region.construct = op;
   homes_[body] = &region;
   header_ops(body, body->params);
-  for (Value* p : params) region.own[p] = fwd_[p];
-  for (std::size_t i = 0; i < head.t; ++i)
-    for (Value* v : header->ops[i]->results) region.own[v] = fwd_[v];
-  for (std::size_t i = 0; i < header->params.size(); ++i)
-    if (header->params[i]->type.is_ref()) {
-      region.declared.insert(header->params[i]);
-      likes_[header->params[i]] = primal_of(header->params, i);
-    }
-  forward(region, test->blocks[0]);
+  enter_iteration(region, s);
 
   // After the loop the header's parameters are the final state.
   for (std::size_t i = 0; i < params.size(); ++i) op->results[i]->name = params[i]->name;
   header_ops(r.fwd, op->results);
   bind(r, header->params, op->results);
   return test->blocks[1];
+}
+
+/// The forward part of an iteration of a loop, in which the names of its header mean the iteration's values.
+void Unwinder::enter_iteration(Region& body, const Segment& loop) {
+  Block* const header = loop.continuation->blocks[0];
+  const Segment head = scan(header);
+  for (Value* p : without_cells(header->params)) body.own[p] = fwd_[p];
+  for (std::size_t i = 0; i < head.t; ++i)
+    for (Value* v : header->ops[i]->results) body.own[v] = fwd_[v];
+  for (std::size_t i = 0; i < header->params.size(); ++i)
+    if (header->params[i]->type.is_ref()) {
+      body.declared.insert(header->params[i]);
+      likes_[header->params[i]] = primal_of(header->params, i);
+    }
+  forward(body, header->ops[head.t]->blocks[0]);
 }
 
 Block* Unwinder::forward_call(Region& r, Segment& s) {
