@@ -275,16 +275,14 @@ void Unwinder::backward_call(Region& r, Segment& s, const std::vector<Value*>& i
   for (std::size_t i = 0; i + 1 < t->operands.size(); ++i)
     if (t->operands[i]->type.is_ref()) cells.push_back(t->operands[i]);
   // A cell passed twice goes in once; its second copy starts at zero and is added.
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    const bool again = std::find(cells.begin(), cells.begin() + static_cast<long>(i), cells[i]) !=
-                       cells.begin() + static_cast<long>(i);
-    operands.push_back(again ? zero(r, cells[i]) : cell_or_zero(r, cells[i]));
-  }
+  const auto is_again = [&](std::size_t i) {
+    return std::ranges::find(cells, cells[i]) != cells.begin() + static_cast<long>(i);
+  };
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    operands.push_back(is_again(i) ? zero(r, cells[i]) : cell_or_zero(r, cells[i]));
   Op* op = into(r.bwd, t->loc).call(h.bwd, std::move(operands));
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const bool again = std::find(cells.begin(), cells.begin() + static_cast<long>(i), cells[i]) !=
-                       cells.begin() + static_cast<long>(i);
-    if (again)
+    if (is_again(i))
       add_cell(r, cells[i], op->results[i], t->loc);
     else
       set_cell(r, cells[i], op->results[i]);
