@@ -28,13 +28,14 @@ std::optional<Box> box_of(const Nest& nest, const Op& set, const Value* tensor) 
     box.first += index_form(set.operands[1 + d]) * stride;
     stride = stride * size_form(tensor, d);
   }
-  if (!is_invariant(box.first, body, &nest)) return {};
+  // Tensors keep their sizes.
+  const auto is_steady = [&](const IndexForm& f) { return is_invariant(f, body, nullptr, true); };
+  if (!is_invariant(box.first, body, &nest, true)) return {};
   std::optional<std::size_t> row;
   for (const Nest::Level& level : nest.levels) {
     const auto split = box.first.split(level.counter());
     const IndexForm start = form_of(level.range.first) + IndexForm(level.range.ahead);
-    if (!split || !is_invariant(split->coefficient, body) || !is_invariant(start, body) ||
-        !is_invariant(form_of(level.range.last), body))
+    if (!split || !is_steady(split->coefficient) || !is_steady(start) || !is_steady(form_of(level.range.last)))
       return {};
     if (split->coefficient == IndexForm(1)) row = box.steps.size();
     box.steps.push_back(split->coefficient);

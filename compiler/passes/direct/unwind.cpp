@@ -105,24 +105,18 @@ void Unwinder::bind(Region& r, const std::vector<Value*>& params, const std::vec
 }
 
 /// Copies a pure operation or direct-style construct.
-Op* Unwinder::clone(Op* op, Block* into_block, ir::PointerMap<Value, Value*>& map) {
-  const auto mapped = [&](Value* v) {
-    Value* const* known = map.find(v);
-    if (!known) throw InternalError("unwind: an operand is not available");
-    return *known;
-  };
+void Unwinder::clone(Op* op, Block* into_block) {
   Op* copy = module_.new_op(op->code, into_block);
-  for (Value* v : op->operands) copy->operands.push_back(mapped(v));
+  for (Value* v : op->operands) copy->operands.push_back(fwd(v));
   take_attributes(*copy, *op);
-  for (Value* r : op->results) map[r] = module_.add_result(copy, r->type, r->name);
+  for (Value* r : op->results) fwd_[r] = module_.add_result(copy, r->type, r->name);
   for (Block* b : op->blocks) {
     Block* nested = module_.new_block(copy, into_block->function);
-    for (Value* p : b->params) map[p] = module_.add_param(nested, p->type, p->name);
-    for (Op* o : b->ops) clone(o, nested, map);
+    for (Value* p : b->params) fwd_[p] = module_.add_param(nested, p->type, p->name);
+    for (Op* o : b->ops) clone(o, nested);
     copy->blocks.push_back(nested);
   }
   into_block->ops.push_back(copy);
-  return copy;
 }
 
 /// Where A ends, what T is and where P starts.
@@ -189,7 +183,7 @@ void Unwinder::forward_ops(Region& r, const Segment& s) {
         r.declared.insert(op->result());
         break;
       case Opcode::ref_set_: value_cells_[op->operands[0]] = fwd(op->operands[1]); break;
-      default: clone(op, r.fwd, fwd_);
+      default: clone(op, r.fwd);
     }
   }
 }
@@ -304,7 +298,7 @@ Block* Unwinder::forward_loop(Region& r, Segment& s, Op* loop, std::vector<Value
     for (std::size_t i = 0; i < head.t; ++i) {
       if (header->ops[i]->code == Opcode::fun_ || header->ops[i]->code == Opcode::ref_new_)
         throw InternalError("unwind: a loop header makes cells or continuations");
-      clone(header->ops[i], into_block, fwd_);
+      clone(header->ops[i], into_block);
     }
   };
   Block* condition = add_block();

@@ -143,7 +143,7 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
   }
   for (std::size_t i = 0; i < head.t; ++i) {
     for (Value* v : header->ops[i]->results) outside[v] = fwd(v);
-    clone(header->ops[i], block, fwd_);
+    clone(header->ops[i], block);
   }
   enter_iteration(body, s);
   note_updates(block);

@@ -107,7 +107,7 @@ class Unwinder {
   Block* forward_call(Region& r, Segment& s);
   void end_forward(Region& r, const std::vector<Value*>& values);
   Value* exit_of(Block* start);
-  Op* clone(Op* op, Block* into, ir::PointerMap<Value, Value*>& map);
+  void clone(Op* op, Block* into);
   Value* fwd(Value* original) const;
   std::vector<Value*> primals(const std::vector<Value*>& params_or_args, std::size_t from) const;
   void bind(Region& r, const std::vector<Value*>& params, const std::vector<Value*>& values);
