@@ -205,8 +205,13 @@ class Walk {
       if (now_.magnitude() > most.magnitude()) most = now_;
     }
     now_ = most;
+    take_results(op, *op.blocks[0]);
+  }
+
+  /// The results of an operation are what a block gives.
+  void take_results(const Op& op, const ir::Block& from) {
     for (std::size_t i = 0; i < op.results.size(); ++i) {
-      const Value* given = op.blocks[0]->ops.back()->operands[i];
+      const Value* given = from.ops.back()->operands[i];
       like(op.results[i], given);
       if (allocated_.contains(memory_root(given))) allocated_.insert(op.results[i]);
     }
@@ -223,11 +228,7 @@ class Walk {
     block(body);
     const bool leaves = std::ranges::none_of(op.results, [](const Value* v) { return owns_memory(v->type); });
     if (leaves) now_ = before;
-    for (std::size_t i = 0; i < op.results.size(); ++i) {
-      const Value* given = body->ops.back()->operands[i];
-      like(op.results[i], given);
-      if (allocated_.contains(memory_root(given))) allocated_.insert(op.results[i]);
-    }
+    take_results(op, *body);
     running_.erase(op.callee);
   }
 

@@ -61,7 +61,7 @@ const Value* StatementPrinter::key_of(const Kernel& kernel) const {
     const passes::KnownRange known = ranges_->of(op, operand);
     return known.low && known.high;
   };
-  const Value* index = loop.blocks[1]->params[passes::counted(&loop)->index];
+  const Value* index = passes::counted(&loop)->number;
   return one && key && key != index && !ir::visible_from(key, loop.parent) && is_known_at_once(key, loop, index, is_inside) ? key : nullptr;
 }
 
@@ -72,7 +72,7 @@ std::string StatementPrinter::key_function(const Kernel& kernel, const Value* ke
   const auto bindings = bindings_;
   const Place outside = std::exchange(place_, Place::thread);
   open("const auto " + name + " = [&](int64_t " + row + ") {");
-  bind(loop.blocks[1]->params[passes::counted(&loop)->index], first == "0" ? row : first + " + " + row);
+  bind(passes::counted(&loop)->number, first == "0" ? row : first + " + " + row);
   const auto compute = [&](const auto& self, const Value* v) -> void {
     if (bindings_.contains(v) || !v->def) return;
     for (const Value* o : v->def->operands) self(self, o);

@@ -92,7 +92,7 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
   std::vector<std::string> counts;
   for (const Op* o : kernel.nest) {
     const auto count = *passes::counted(o);
-    const std::string first = text(o->operands[count.index]), last = text(count.bound);
+    const std::string first = text(count.first), last = text(count.bound);
     const std::string number = "lt_iterations(" + first + ", " + last + ")";
     Launch::Level level{first, number, {}};
     if (first != "0") launch.pass("int64_t", level.first = names_.unique("first"), first);
@@ -249,9 +249,9 @@ std::string StatementPrinter::row_length(const Kernel& kernel) {
     const auto known = [&](const Value* v) {
       return (v->def && v->def->is(Opcode::constant_)) || bindings_.contains(v);
     };
-    if (!known(op->operands[count.index]) || !known(count.bound)) return;
+    if (!known(count.first) || !known(count.bound)) return;
     if (!ir::visible_from(count.bound, kernel.nest.front()->parent) && !count.bound->def->is(Opcode::constant_)) return;
-    const std::string length = "lt_iterations(" + text(op->operands[count.index]) + ", " + text(count.bound) + ")";
+    const std::string length = "lt_iterations(" + text(count.first) + ", " + text(count.bound) + ")";
     if (std::ranges::find(lengths, length) == lengths.end()) lengths.push_back(length);
   });
   if (kernel.shared.empty()) return "1";
@@ -412,7 +412,7 @@ void StatementPrinter::iteration(const Kernel& kernel, Launch& launch) {
   const std::string number_of_all = grid ? launch.levels.front().index : launch.iteration;
   for (std::size_t d = 0; d < levels; ++d) {
     const Op& o = *kernel.nest[d];
-    const Value* param = o.blocks[1]->params[passes::counted(&o)->index];
+    const Value* param = passes::counted(&o)->number;
     std::string number;
     if (d == numbered) {
       number = launch.levels[d].index;
@@ -539,7 +539,7 @@ void StatementPrinter::shared_loop(const Op& loop) {
   const auto count = *passes::counted(&loop);
   Sink sink;
   std::vector<std::pair<std::size_t, std::string>> reductions;  // states, and the variables of a thread
-  const std::string first = text(loop.operands[count.index]), index = fresh_name(loop.blocks[1]->params[count.index], "n");
+  const std::string first = text(count.first), index = fresh_name(count.number, "n");
   std::vector<std::pair<std::size_t, std::string>> counters;
   for (std::size_t i = 0; i < loop.results.size(); ++i) {
     sink.targets.emplace_back();
@@ -562,7 +562,7 @@ void StatementPrinter::shared_loop(const Op& loop) {
       reductions.emplace_back(i, name);
     }
   }
-  bind(loop.blocks[1]->params[count.index], index);
+  bind(count.number, index);
   open("for (int64_t " + index + " = " + plus(first, "threadIdx.x") + "; " + index + " < " + text(count.bound) + "; " +
        index + " += blockDim.x) {");
   for (const auto& [state, name] : counters)

@@ -228,7 +228,7 @@ class Choice {
     };
     if (std::ranges::count(inner.blocks[1]->params, Combine::counter, &Value::combine) > 0) return false;
     const auto count = *passes::counted(&inner);
-    return known(inner.operands[count.index]) && known(count.bound);
+    return known(count.first) && known(count.bound);
   }
 
   /// Whether the inner loop's tensors are those of the outer one, handed on from iteration to iteration.
@@ -292,15 +292,13 @@ bool works_on_whole(const Op& op) {
 }  // namespace
 
 bool Kernel::reduces() const {
-  const auto& params = nest.front()->blocks[1]->params;
-  return std::ranges::any_of(
-      params, [](const Value* p) { return ir::is_reduction(p->combine) && p->type.is_scalar(); });
+  return std::ranges::any_of(nest.front()->blocks[1]->params,
+                             [](const Value* p) { return ir::is_reduction(p->combine) && p->type.is_scalar(); });
 }
 
 bool Kernel::sums_into_tensors() const {
-  const auto& params = nest.front()->blocks[1]->params;
-  return std::ranges::any_of(
-      params, [](const Value* p) { return ir::is_reduction(p->combine) && p->type.is_tensor(); });
+  return std::ranges::any_of(nest.front()->blocks[1]->params,
+                             [](const Value* p) { return ir::is_reduction(p->combine) && p->type.is_tensor(); });
 }
 
 std::string_view name(Mapping mapping) {

@@ -139,23 +139,18 @@ void StatementPrinter::checks_before(const Op& loop) {
     const auto iterations = c.iterations ? sum(*c.iterations) : integer_literal(1);
     const auto start = c.start ? wrapping(*c.start) : std::string();
     if (!first || !end || !size || !iterations || !start) continue;
-    if (c.start) {
-      const std::string function = c.times == 1  ? "check_run"
-                                   : c.times > 0 ? "check_run_of_multiples"
+    const std::string function = !c.start         ? "check_range"
+                                 : c.times == 1  ? "check_run"
+                                 : c.times > 0   ? "check_run_of_multiples"
                                                  : "check_run_back";
-      unit_.prelude().need(function);
-      line("if (" + first->text + " < " + end->text + ") lt_" + function + "(" + ws() + ", " + *start + ", " +
-           (c.times == 1 ? "" : std::to_string(std::abs(c.times)) + ", ") + first->text + ", " + end->text +
-           ", " + std::to_string(c.step) + ", " + std::to_string(c.count) + ", " + size->text + ", " +
-           ir::c_string(where(*c.access)) + ");");
-      checked_[&loop].insert(static_cast<int>(i));
-      continue;
-    }
-    unit_.prelude().need("check_range");
+    unit_.prelude().need(function);
     const bool runs = !c.iterations || (c.iterations->terms.empty() && c.iterations->constant > 0);
-    const std::string guard = runs ? "" : "if (" + iterations->text + " > 0) ";
-    line(guard + "lt_check_range(" + ws() + ", " + first->text + ", " + end->text + ", " +
-         std::to_string(c.step) + ", " + std::to_string(c.count) + ", " + size->text + ", " +
+    const std::string guard = c.start ? "if (" + first->text + " < " + end->text + ") "
+                              : runs  ? ""
+                                      : "if (" + iterations->text + " > 0) ";
+    const std::string times = c.times == 1 ? "" : std::to_string(std::abs(c.times)) + ", ";
+    line(guard + "lt_" + function + "(" + ws() + ", " + (c.start ? *start + ", " + times : "") + first->text + ", " + end->text +
+         ", " + std::to_string(c.step) + ", " + std::to_string(c.count) + ", " + size->text + ", " +
          ir::c_string(where(*c.access)) + ");");
     checked_[&loop].insert(static_cast<int>(i));
   }

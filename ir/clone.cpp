@@ -15,6 +15,12 @@ Renaming pairs(const std::vector<Value*>& from, const std::vector<Value*>& to) {
   return names;
 }
 
+void rename(Block* below, const Renaming& names) {
+  walk(below, [&](Op* op) {
+    for (Value*& v : op->operands) v = renamed(names, v);
+  });
+}
+
 void take_attributes(Op& copy, const Op& from) {
   copy.number = from.number;
   copy.integer = from.integer;

@@ -23,6 +23,9 @@ inline Value* renamed(const Renaming& names, Value* v) {
   return it == names.end() ? v : it->second;
 }
 
+/// Puts what represents them in the place of values below a block, once.
+void rename(Block* below, const Renaming& names);
+
 /// Gives an operation what another says besides its operands, results and blocks: numbers, callee, text,
 /// place.
 void take_attributes(Op& copy, const Op& from);

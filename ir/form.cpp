@@ -10,13 +10,6 @@ namespace lantern::ir {
 
 namespace {
 
-/// Element by element over a tensor: a loop of its own.
-bool is_pointwise(const Op& op) {
-  if (op.results.size() != 1 || !op.result()->type.is_tensor()) return false;
-  if (op.is(Opcode::select_)) return op.operands[0]->type.is_tensor();  // else it is one of two tensors, whole
-  return info(op.code).elementwise || op.is(Opcode::cast_) || op.is(Opcode::cast_like_);
-}
-
 class Checker {
  public:
   Checker(const Function& function, Form form) : function_(function), form_(form) {}

@@ -1,8 +1,11 @@
 // A recursive-descent parser for the derivative formulas of the table.
 #include "lantern/ir/formula.hpp"
 
+#include <algorithm>
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/text.hpp"
@@ -42,29 +45,21 @@ class FormulaParser {
     return left;
   }
 
+  using Sign = std::pair<const char*, Opcode>;
   Formula sum() {
-    Formula left = product();
-    for (;;) {
-      if (eat("+")) {
-        left = call(Opcode::add_, {left, product()});
-      } else if (eat("-")) {
-        left = call(Opcode::sub_, {left, product()});
-      } else {
-        return left;
-      }
-    }
+    return from_the_left({{"+", Opcode::add_}, {"-", Opcode::sub_}}, [&] { return product(); });
+  }
+  Formula product() {
+    return from_the_left({{"*", Opcode::mul_}, {"/", Opcode::div_}}, [&] { return unary(); });
   }
 
-  Formula product() {
-    Formula left = unary();
+  template <class Operand>
+  Formula from_the_left(std::initializer_list<Sign> signs, const Operand& operand) {
+    Formula left = operand();
     for (;;) {
-      if (eat("*")) {
-        left = call(Opcode::mul_, {left, unary()});
-      } else if (eat("/")) {
-        left = call(Opcode::div_, {left, unary()});
-      } else {
-        return left;
-      }
+      const auto sign = std::find_if(signs.begin(), signs.end(), [&](const Sign& s) { return eat(s.first); });
+      if (sign == signs.end()) return left;
+      left = call(sign->second, {left, operand()});
     }
   }
 

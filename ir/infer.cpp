@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/infix.hpp"
 #include "lantern/ir/notation.hpp"
 #include "lantern/ir/op.hpp"
 
@@ -10,9 +11,7 @@ namespace lantern::ir {
 namespace {
 
 [[noreturn]] void mismatch(Opcode op, std::span<const Type> operands, const std::string& expected) {
-  std::string found;
-  for (const Type& t : operands) found += (found.empty() ? "" : ", ") + t.str();
-  throw Error(std::string(info(op).name) + ": expected " + expected + ", got " + found);
+  throw Error(std::string(info(op).name) + ": expected " + expected + ", got " + joined(operands));
 }
 
 std::int64_t merge_dim(std::int64_t a, std::int64_t b) { return a == dynamic ? b : a; }

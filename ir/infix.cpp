@@ -13,9 +13,10 @@ std::string at_least(const Infix& operand, Binds binds) {
   return operand.binds < binds ? "(" + operand.text + ")" : operand.text;
 }
 
-/// Operands that associate to the left.
-Infix between(std::span<const Infix> o, const char* sign, Binds binds) {
-  return {at_least(o[0], binds) + " " + sign + " " +
+/// Operands that associate to the left, and the sign between them in the table: "x + y".
+Infix between(std::span<const Infix> o, const Op& op, Binds binds) {
+  const std::string_view row = info(op.code).expression;
+  return {at_least(o[0], binds) + std::string(row.substr(1, row.size() - 2)) +
               at_least(o[1], static_cast<Binds>(static_cast<int>(binds) + 1)),
           binds};
 }
@@ -41,20 +42,23 @@ std::string joined(std::span<const Infix> list) {
   return text;
 }
 
+std::string joined(std::span<const Type> list) {
+  std::string text;
+  for (const Type& t : list) text += (text.empty() ? "" : ", ") + t.str();
+  return text;
+}
+
 Infix infix(const Op& op, std::span<const Infix> o) {
   switch (op.code) {
     case Opcode::constant_:
       return {constant_text(op)};
     case Opcode::add_:
-      return between(o, "+", Binds::sum);
     case Opcode::sub_:
-      return between(o, "-", Binds::sum);
+      return between(o, op, Binds::sum);
     case Opcode::mul_:
-      return between(o, "*", Binds::product);
     case Opcode::div_:
-      return between(o, "/", Binds::product);
     case Opcode::rem_:
-      return between(o, "%", Binds::product);
+      return between(o, op, Binds::product);
     case Opcode::neg_:
       return {"-" + at_least(o[0], Binds::name), Binds::prefix};
     case Opcode::fma_:
@@ -62,17 +66,14 @@ Infix infix(const Op& op, std::span<const Infix> o) {
                   at_least(o[2], Binds::product),
               Binds::sum};
     case Opcode::lt_:
-      return between(o, "<", Binds::comparison);
     case Opcode::le_:
-      return between(o, "<=", Binds::comparison);
     case Opcode::eq_:
-      return between(o, "==", Binds::comparison);
     case Opcode::ne_:
-      return between(o, "!=", Binds::comparison);
+      return between(o, op, Binds::comparison);
     case Opcode::land_:
-      return between(o, "&&", Binds::both);
+      return between(o, op, Binds::both);
     case Opcode::lor_:
-      return between(o, "||", Binds::either);
+      return between(o, op, Binds::either);
     case Opcode::lnot_:
       return {"!" + at_least(o[0], Binds::prefix), Binds::prefix};
     case Opcode::select_:

@@ -20,5 +20,6 @@ Infix infix(const Op& op, std::span<const Infix> operands);
 
 /// "a, b, c".
 std::string joined(std::span<const Infix> list);
+std::string joined(std::span<const Type> list);
 
 }  // namespace lantern::ir

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <unordered_map>
 
 #include "lantern/ir/error.hpp"
@@ -440,6 +441,14 @@ std::string shapes_differ(std::string_view operation, std::span<const std::int64
     return s + "]";
   };
   return std::string(operation) + ": shapes " + text(a) + " and " + text(b) + " do not fit";
+}
+
+std::vector<std::size_t> without_base(Notation& n) {
+  n.accumulates = false;
+  n.operands.erase(n.operands.begin());
+  std::vector<std::size_t> order(n.arity());
+  std::iota(order.begin(), order.end(), std::size_t{1});
+  return order;
 }
 
 std::vector<SameSize> same_sizes(const Notation& n) {

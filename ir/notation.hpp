@@ -102,6 +102,8 @@ struct Call {
 Call adjoint(const Notation& n, std::size_t i);
 /// The named operation that computes this, with its operands in its order, else einsum or add_einsum.
 Call named(const Notation& n, std::vector<std::size_t> order);
+/// Leaves out of a notation what the products are added to; the places of the operands that stay.
+std::vector<std::size_t> without_base(Notation& n);
 
 /// Whether there is one factor, all of whose indices the result has: each element of the result is one of its
 /// elements, or zero.

@@ -382,11 +382,7 @@ class ModuleParser {
     if (op->is(Opcode::loop_) && which == 1 && is_parallel(*op) != parallel_.contains(op))
       fail(parallel_.contains(op) ? "for each piece of a parallel loop's state how iterations come together"
                                   : "a loop whose iterations come together to be 'parallel'");
-    if (op->is(Opcode::fun_)) {
-      std::vector<Type> parameters;
-      for (const Value* p : block->params) parameters.push_back(p->type);
-      op->result()->type = Type::cont(std::move(parameters));
-    }
+    if (op->is(Opcode::fun_)) op->result()->type = Type::cont(types_of(block->params));
     expect('{');
   }
 
@@ -592,10 +588,8 @@ class ModuleParser {
   }
 
   static Type inferred(const Op& op, const Token& start) {
-    std::vector<Type> operands;
-    for (const Value* v : op.operands) operands.push_back(v->type);
     try {
-      return infer_type(op.code, operands, op.integer, {}, op.text);
+      return infer_type(op.code, types_of(op.operands), op.integer, {}, op.text);
     } catch (const Error& e) {
       fail_at(start, e.what());
     }

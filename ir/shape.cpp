@@ -25,6 +25,12 @@ bool updates_first(const Op& op) {
   }
 }
 
+bool is_pointwise(const Op& op) {
+  if (op.results.size() != 1 || !op.result()->type.is_tensor()) return false;
+  if (op.is(Opcode::select_)) return op.operands[0]->type.is_tensor();  // else it is one of two tensors, whole
+  return info(op.code).elementwise || op.is(Opcode::cast_) || op.is(Opcode::cast_like_);
+}
+
 std::optional<Notation> concrete_notation(const Op& op) {
   const bool cell = op.is(Opcode::ref_acc_);
   const Notation* n = notation_of(cell ? accumulated_by(op) : op.code, op.text);

@@ -10,6 +10,9 @@ namespace lantern::ir {
 /// True for an operation whose result is its first operand (of ref_acc: the cell) with something changed.
 bool updates_first(const Op& op);
 
+/// Element by element over a tensor: a loop of its own.
+bool is_pointwise(const Op& op);
+
 /// An operand whose shape the result has, or null.
 Value* shaped_like(const Op& op);
 

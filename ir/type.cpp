@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/infix.hpp"
 
 namespace lantern::ir {
 
@@ -78,14 +79,6 @@ const char* kind_name(Kind k) {
   }
 }
 
-namespace {
-std::string join(const std::vector<Type>& types) {
-  std::string s;
-  for (const Type& t : types) s += (s.empty() ? "" : ", ") + t.str();
-  return s;
-}
-}  // namespace
-
 std::string Type::str() const {
   switch (kind_) {
     case Kind::tensor: {
@@ -98,11 +91,11 @@ std::string Type::str() const {
       return s + "]";
     }
     case Kind::tree:
-      return "tree<" + join(data_->parts) + ">";
+      return "tree<" + joined(data_->parts) + ">";
     case Kind::ref:
       return "ref " + content().str();
     case Kind::cont:
-      return "cont(" + join(data_->parts) + ")";
+      return "cont(" + joined(data_->parts) + ")";
     default:
       return is_vector() ? kind_name(kind_) + ("x" + std::to_string(lanes_)) : kind_name(kind_);
   }

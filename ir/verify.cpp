@@ -8,6 +8,7 @@
 
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/error.hpp"
+#include "lantern/ir/infix.hpp"
 #include "lantern/ir/external.hpp"
 #include "lantern/ir/notation.hpp"
 #include "lantern/ir/print.hpp"
@@ -19,9 +20,7 @@ namespace lantern::ir {
 namespace {
 
 std::string list(const std::vector<Type>& types) {
-  std::string s;
-  for (const Type& t : types) s += (s.empty() ? "" : ", ") + t.str();
-  return types.empty() ? "nothing" : s;
+  return types.empty() ? "nothing" : joined(types);
 }
 
 bool all_fit(const std::vector<Type>& values, const std::vector<Type>& as) {

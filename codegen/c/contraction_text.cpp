@@ -486,18 +486,8 @@ static int64_t lt_step(const int64_t* at, int64_t n) { return n > 1 ? at[1] - at
       // 2018.
       {"K:contract",
        functions,
-       {"contraction", "allocate", "mark", "K:gemm_tile", "K:panel", "K:gemm", "integers"},
-       R"c(/* r[batch, rows, columns] += the sum over `sums` of x[batch, rows, sums] y[batch, sums, columns], or, where `fresh`, = it.
-   Each of the four is a group of indices, of so many; an index has a size, and a step in each tensor. */
-typedef struct lt_contraction_$K {
-  const $T* x;
-  const $T* y;
-  $T* r;
-  int fresh, rank[4];
-  int64_t size[26], x_step[26], y_step[26], r_step[26];
-} lt_contraction_$K;
-
-/* A row of a panel, one by one. */
+       {"contraction", "allocate", "mark", "K:gemm_tile", "K:panel", "K:gemm", "K:merged_contraction"},
+       R"c(/* A row of a panel, one by one. */
 static inline void lt_pack_row_$K($T* to, const $T* at, const int64_t* line, int64_t some, int64_t across) {
   int64_t p = 0;
   LT_PLAIN_LOOP
@@ -666,31 +656,6 @@ static void lt_contract_block_$K(lt_workspace* ws, int fresh, int64_t m, int64_t
     }
   }
   lt_leave(ws, mark);
-}
-
-/* The same with fewer indices: those of one place are gone, and two that follow one another as one would in every tensor, as
-   the rows and columns of a picture do, are one. */
-LT_GEMM_APART static lt_contraction_$K lt_merged_$K(const lt_contraction_$K* c) {
-  lt_contraction_$K all = *c;
-  int to = 0;
-  for (int g = 0, d = 0; g < 4; ++g) {
-    const int first = to;
-    for (int e = 0; e < c->rank[g]; ++e, ++d) {
-      const int64_t n = c->size[d];
-      if (n == 1) continue;
-      const int last = to - 1;
-      if (to > first && all.x_step[last] == n * c->x_step[d] && all.y_step[last] == n * c->y_step[d] &&
-          all.r_step[last] == n * c->r_step[d])
-        all.size[last] *= n;
-      else
-        all.size[to++] = n;
-      all.x_step[to - 1] = c->x_step[d];
-      all.y_step[to - 1] = c->y_step[d];
-      all.r_step[to - 1] = c->r_step[d];
-    }
-    all.rank[g] = to - first;
-  }
-  return all;
 }
 
 static void lt_contract_$K(lt_workspace* ws, const lt_contraction_$K* given) {

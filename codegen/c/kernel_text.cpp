@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "lantern/codegen/c/polygamma_text.hpp"
 #include "lantern/codegen/c/prelude_text.hpp"
 
 namespace lantern::codegen {
@@ -102,51 +103,7 @@ const std::vector<PreludePart>& kernel_parts() {
   for (int64_t i = 0; i < n; ++i) to[i] += x[i];
 }
 )c"},
-      // The n-th derivative of digamma: recurrence up to where the asymptotic series is exact to rounding
-      // (Abramowitz and Stegun 6.3.18 and 6.4.11); below zero digamma and trigamma are reflected.
-      {"polygamma", functions, {}, R"c(/* The n-th derivative of the digamma function. */
-static double lt_polygamma(double n, double x) {
-  static const double bernoulli[8] = {1.0 / 12,           -1.0 / 720,
-                                      1.0 / 30240,        -1.0 / 1209600,
-                                      1.0 / 47900160,     -691.0 / 1307674368000.0,
-                                      1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
-  const double pi = 3.14159265358979323846;
-  if (n != floor(n) || n < 0 || n > 100 || x != x) return 0.0 / 0.0;
-  if (x <= 0 && x == floor(x)) return floor(n / 2) * 2 == n ? 0.0 / 0.0 : 1.0 / 0.0;
-  if (n == 0) {
-    double sum = 0;
-    if (x < 0) {
-      sum = -pi / tan(pi * x);
-      x = 1 - x;
-    }
-    for (; x < 15; x += 1) sum -= 1 / x;
-    double power = 1 / (x * x), factorial = 1, term = power;
-    sum += log(x) - 0.5 / x;
-    for (int k = 0; k < 8; ++k) {
-      sum -= bernoulli[k] * factorial * term;
-      factorial *= (2 * k + 2) * (2 * k + 3);
-      term *= power;
-    }
-    return sum;
-  }
-  if (n == 1 && x < 0) {
-    const double s = sin(pi * x);
-    return pi * pi / (s * s) - lt_polygamma(1, 1 - x);
-  }
-  if (x < -1e6) return 0.0 / 0.0;
-  double zeta = 0, factorial = 1;
-  const double s = n + 1;
-  for (; x < 15 + n; x += 1) zeta += pow(x, -s);
-  zeta += pow(x, -n) / n + 0.5 * pow(x, -s);
-  double term = s * pow(x, -s - 1);
-  for (int k = 0; k < 8; ++k) {
-    zeta += bernoulli[k] * term;
-    term *= (s + 2 * k + 1) * (s + 2 * k + 2) / (x * x);
-  }
-  for (int k = 2; k <= n; ++k) factorial *= k;
-  return floor(n / 2) * 2 == n ? -factorial * zeta : factorial * zeta;
-}
-)c"},
+      {"polygamma", functions, {}, printed_text::polygamma},
       {"polygammaf", functions, {"polygamma"}, R"c(static float lt_polygammaf(float n, float x) {
   return (float)lt_polygamma(n, x);
 }

@@ -180,21 +180,23 @@ std::vector<std::string> all_options(const Nvrtc& api, const std::string& arch, 
   return options;
 }
 
-}  // namespace
-
-std::string compile_with_nvrtc(const std::string& cuda_source, const std::string& arch,
-                               const std::vector<std::string>& more) {
+/// What a program gives once it is compiled.
+template <class Take>
+std::string compiled(const std::string& source, const std::string& arch, const std::vector<std::string>& more, Take take) {
   const Nvrtc& api = found();
-  OwnedProgram program(api, cuda_source);
+  OwnedProgram program(api, source);
   program.compile(all_options(api, arch, more));
-  return program.ptx();
+  return take(program);
 }
 
-std::string cubin_with_nvrtc(const std::string& cuda_source, const std::string& arch, const std::vector<std::string>& more) {
-  const Nvrtc& api = found();
-  OwnedProgram program(api, cuda_source);
-  program.compile(all_options(api, arch, more));
-  return program.cubin();
+}  // namespace
+
+std::string compile_with_nvrtc(const std::string& source, const std::string& arch, const std::vector<std::string>& more) {
+  return compiled(source, arch, more, [](auto& program) { return program.ptx(); });
+}
+
+std::string cubin_with_nvrtc(const std::string& source, const std::string& arch, const std::vector<std::string>& more) {
+  return compiled(source, arch, more, [](auto& program) { return program.cubin(); });
 }
 
 std::string nvrtc_version() {

@@ -1,6 +1,7 @@
 // What derivatives keep: which values go onto a tape, which are read again, and that nothing is kept unread.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "../occurrences.hpp"
@@ -434,6 +435,30 @@ TEST_CASE("tape: of an array that gives way to another the part that is read is 
   };
   check(in_turn, {2, 0}, [](std::int64_t n) { return n; });
   check(plate, {1, 0}, [](std::int64_t n) { return n * n; });
+
+  // A loop that ends long before it starts reads nothing, so no part is kept.
+  const auto up_to = [](A a, I end, I steps) {
+    A u = a, v = a;
+    const auto step = [&](A& to, A& from) {
+      FOR(2, end, [&](I i) { to = to.set(i, from[i] + 0.1 * from[i] * (from[i] - 0.5 * from[i + 1])); });
+    };
+    FOR(0, steps, [&](I) {
+      step(v, u);
+      step(u, v);
+    });
+    return squares(u) + squares(v);
+  };
+  const auto g = grad<0>(up_to);
+  CHECK(kept(compile(g, {.target = Target::c}).source("ir")) == Kept{2, 0});
+  constexpr auto least = std::numeric_limits<std::int64_t>::min();
+  const std::vector<double> x = wave(30);
+  for (const Target target : {Target::c, Target::cpp})
+    for (const std::int64_t end : {least, least + 1, least + 2, least / 2, std::int64_t{0}, std::int64_t{2}, std::int64_t{29}}) {
+      CAPTURE(end);
+      const std::vector<double> expected = eager(g)(x, end, 2), got = compile(g, {.target = target})(x, end, 2);
+      REQUIRE(got.size() == expected.size());
+      for (std::size_t i = 0; i < x.size(); ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-11));
+    }
 }
 
 TEST_CASE("tape: an element that was just set is what was set", "[tape]") {

@@ -80,20 +80,6 @@ const Op* loop_around(const Op* op) {
   return nullptr;
 }
 
-/// How often a loop's body runs, where that shows.
-std::optional<std::int64_t> iterations(const Op* loop) {
-  const auto constant = [](const Value* v) -> std::optional<std::int64_t> {
-    if (v->def == nullptr || !v->def->is(Opcode::constant_)) return std::nullopt;
-    return v->def->integer;
-  };
-  if (const auto count = passes::counted(loop)) {
-    const auto from = constant(loop->operands[count->index]), to = constant(count->bound);
-    if (from && to) return std::max<std::int64_t>(*to - *from, 0);
-  }
-  if (const auto down = passes::counts_down(loop)) return constant(loop->operands[down->index]);
-  return std::nullopt;
-}
-
 constexpr std::string_view no_lanes = "does not run in lanes: ", no_fork = "does not fork: ",
                            in_order = "is not parallel: ";
 
@@ -169,7 +155,7 @@ class Explanation {
       for (const Loop* l : all) {
         forward |= l->pushes || !l->pops;
         backward |= l->pops;
-        if (!count) count = iterations(l->op);
+        if (!count) count = passes::known_trip_counts(l->op);
         counts |= passes::counted(l->op).has_value();
       }
       counts |= in_lanes(place(all.front()->op->loc));
@@ -303,7 +289,7 @@ class Explanation {
   static Times times_done(const Op* op) {
     Times t;
     for (const Op* loop = loop_around(op); loop != nullptr; loop = loop_around(loop)) {
-      const auto n = iterations(loop);
+      const auto n = passes::known_trip_counts(loop);
       t.known &= n.has_value();
       t.count *= n ? static_cast<double>(*n) : unknown_count;
     }
@@ -420,7 +406,7 @@ class Explanation {
   std::string total(const Owner& o, const Size& size) const {
     if (o.recursive) return size.str() + " for " + o.text;
     if (o.loop == nullptr) return size.str();
-    const auto n = iterations(o.loop);
+    const auto n = passes::known_trip_counts(o.loop);
     const bool nested = loop_around(o.loop) != nullptr;
     if (n && !nested && size.unknown.empty())
       return std::to_string(*n * size.bytes) + " bytes (" + std::to_string(*n) + " iterations)";

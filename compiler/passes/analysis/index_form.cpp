@@ -189,15 +189,11 @@ IndexForm in_iterations(const IndexForm& last, const IndexForm& first) {
 
 std::optional<Counter> counter_of(const Op* loop) {
   if (!is_finished(*loop)) return {};
-  const Block* body = loop->blocks[1];
-  if (const auto up = counted(loop)) {
-    const IndexForm first = index_form(loop->operands[up->index]);
-    return Counter{body->params[up->index], 1, first, in_iterations(index_form(up->bound) - 1, first)};
-  }
-  if (const auto down = counts_down(loop))
-    return Counter{body->params[down->index], -1, 1,
-                   in_iterations(index_form(loop->operands[down->index]), IndexForm(1))};
-  return {};
+  const auto count = counts(loop);
+  if (!count) return {};
+  const IndexForm first = count->down ? IndexForm(1) : index_form(count->first), bound = index_form(count->bound);
+  return Counter{loop->blocks[1]->params[count->index], count->down ? -1 : 1, first,
+                 in_iterations(count->down ? bound : bound - 1, first)};
 }
 
 bool made_in(const Value* v, const Block* block) {

@@ -102,13 +102,11 @@ namespace {
 /// Whether each piece of a loop's state counts, or is as `may` says.
 template <class May>
 bool has_combine_for_all_state(const Op* loop, const May& may) {
-  const auto up = counted(loop);
-  const auto down = up ? std::nullopt : counts_down(loop);
-  if (!up && !down) return false;
+  const auto count = counts(loop);
+  if (!count) return false;
   const Uses uses(loop);
   for (std::size_t i = 0; i < loop->operands.size(); ++i)
-    if (i != (up ? up->index : down->index) && !step_of(loop, i) && !may(combination(uses, loop, i)))
-      return false;
+    if (i != count->index && !step_of(loop, i) && !may(combination(uses, loop, i))) return false;
   return true;
 }
 

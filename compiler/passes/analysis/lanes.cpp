@@ -84,19 +84,12 @@ class Analysis {
 
   /// A loop that counts, up to a bound or down to zero, and asks for nothing else.
   bool counts() {
-    const Op* loop = plan_->loop;
-    if (!ends_by_comparison(loop)) return false;
-    if (const auto up = counted(loop)) {
-      plan_->index = up->index;
-      plan_->bound = up->bound;
-      plan_->iteration = loop->blocks[1]->params[up->index];
-      return true;
-    }
-    const auto down = counts_down(loop);
-    if (!down) return false;
-    plan_->down = true;
-    plan_->index = down->index;
-    plan_->iteration = down->iteration;
+    const auto count = ends_by_comparison(plan_->loop) ? passes::counts(plan_->loop) : std::nullopt;
+    if (!count) return false;
+    plan_->down = count->down;
+    plan_->index = count->index;
+    if (!count->down) plan_->bound = count->bound;
+    plan_->iteration = count->number;
     return true;
   }
 

@@ -56,15 +56,36 @@ Value* iterations_between(ir::Builder& b, Value* first, Value* bound) {
   return b.emit(Opcode::sub_, {bound, first});
 }
 
+std::optional<CountedLoop> counts(const Op* loop) {
+  const Block *condition = loop->blocks[0], *body = loop->blocks[1];
+  const Op* const test = condition->ops.back()->operands[0]->def;
+  if (!test || !test->is(Opcode::lt_)) return {};
+  Value *const low = test->operands[0], *const high = test->operands[1];
+  const auto is_state = [&](const Value* v) { return v->block == condition && !v->def && v->type == ir::I64; };
+  if (is_state(low)) {
+    if ((high->block == condition && !constant(high)) || step_of(loop, low->index) != 1) return {};
+    return CountedLoop{low->index, loop->operands[low->index], high, body->params[low->index]};
+  }
+  if (!is_state(high) || !constant(low) || constant(low)->integer != 0) return {};
+  Value* const next = body->ops.back()->operands[high->index];
+  if (!next->def || !next->def->is(Opcode::sub_) || step_of(loop, high->index) != -1) return {};
+  return CountedLoop{high->index, nullptr, loop->operands[high->index], next, true};
+}
+
 std::optional<CountedLoop> counted(const Op* loop) {
-  const Block* condition = loop->blocks[0];
-  const Value* test = condition->ops.back()->operands[0];
-  if (!test->def || !test->def->is(Opcode::lt_)) return {};
-  Value* const index = test->def->operands[0];
-  Value* const bound = test->def->operands[1];
-  if (index->block != condition || index->def || (bound->block == condition && !constant(bound))) return {};
-  if (!(index->type == ir::I64) || step_of(loop, index->index) != 1) return {};
-  return CountedLoop{index->index, bound};
+  const auto found = counts(loop);
+  return found && !found->down ? found : std::nullopt;
+}
+
+std::optional<CountedLoop> counts_down(const Op* loop) {
+  const auto found = counts(loop);
+  return found && found->down ? found : std::nullopt;
+}
+
+std::optional<CountedLoop> normalized_range(const Op* loop) {
+  const auto found = counts(loop);
+  const bool from_zero = found && (found->down || (constant(found->first) && constant(found->first)->integer == 0));
+  return from_zero ? found : std::nullopt;
 }
 
 bool ends_by_comparison(const Op* loop) {
@@ -78,14 +99,14 @@ bool same_number(const Value* a, const Value* b) {
 std::optional<std::int64_t> constant_trip_count(const Op* loop) {
   const auto count = counted(loop);
   if (!count) return {};
-  const Op *first = constant(loop->operands[count->index]), *bound = constant(count->bound);
+  const Op *first = constant(count->first), *bound = constant(count->bound);
   if (!first || !bound) return {};
   return std::max<std::int64_t>(bound->integer - first->integer, 0);
 }
 
 std::optional<std::int64_t> known_trip_counts(const Op* loop) {
   const auto down = counts_down(loop);
-  const Op* const from = down ? constant(loop->operands[down->index]) : nullptr;
+  const Op* const from = down ? constant(down->bound) : nullptr;
   return from ? std::optional(from->integer) : constant_trip_count(loop);
 }
 
@@ -93,36 +114,10 @@ std::optional<std::int64_t> most_iterations(const Op* loop) {
   if (const auto n = constant_trip_count(loop)) return n;
   const auto count = counted(loop);
   if (!count || !count->bound->def || !count->bound->def->is(Opcode::imin_)) return {};
-  const Offset first = offset(loop->operands[count->index]);
+  const Offset first = offset(count->first);
   for (const Value* end : count->bound->def->operands)
     if (const Offset o = offset(end); o.base == first.base)
       return std::max<std::int64_t>(static_cast<std::int64_t>(o.by - first.by), 0);
-  return {};
-}
-
-std::optional<Countdown> counts_down(const Op* loop) {
-  const Block* condition = loop->blocks[0];
-  const Value* test = condition->ops.back()->operands[0];
-  if (!test->def || !test->def->is(Opcode::lt_)) return {};
-  const Op* zero = constant(test->def->operands[0]);
-  const Value* n = test->def->operands[1];
-  if (!zero || zero->integer != 0 || n->block != condition || n->def || !(n->type == ir::I64)) return {};
-  const Block* body = loop->blocks[1];
-  Value* next = body->ops.back()->operands[n->index];
-  if (!next->def || !next->def->is(Opcode::sub_) || next->def->operands[0] != body->params[n->index])
-    return {};
-  const Op* one = constant(next->def->operands[1]);
-  if (!one || one->integer != 1) return {};
-  return Countdown{n->index, next};
-}
-
-std::optional<NormalizedRange> normalized_range(const Op* loop) {
-  if (const auto up = counted(loop)) {
-    const Op* first = constant(loop->operands[up->index]);
-    if (!first || first->integer != 0) return {};
-    return NormalizedRange{loop->blocks[1]->params[up->index], up->bound};
-  }
-  if (const auto down = counts_down(loop)) return NormalizedRange{down->iteration, loop->operands[down->index]};
   return {};
 }
 

@@ -9,31 +9,26 @@
 
 namespace lantern::passes {
 
-/// A loop `for (i = first; i < bound; ++i)`: which of its state is the index.
+/// How a loop counts by ones: `for (i = first; i < bound; ++i)`, with a bound from outside or a constant; or down, as
+/// `while (0 < n)` where every iteration takes one from n.
 struct CountedLoop {
-  std::size_t index = 0;
-  Value* bound = nullptr;
+  std::size_t index = 0;     ///< of the state
+  Value* first = nullptr;    ///< null where it counts down
+  Value* bound = nullptr;    ///< where it counts down: what n begins with
+  Value* number = nullptr;   ///< of the iteration, in the body: i, or n - 1, which falls to 0
+  bool down = false;
 };
-/// How a loop counts, if its condition is `index < bound` with a bound from outside, or a constant.
+/// Nothing for a loop that does not count up.
 std::optional<CountedLoop> counted(const Op* loop);
+/// Nothing for a loop that does not count down.
+std::optional<CountedLoop> counts_down(const Op* loop);
+/// Of a loop that counts up or down.
+std::optional<CountedLoop> counts(const Op* loop);
+/// The same where the numbers of iterations are all from 0 to below `bound`, each once.
+std::optional<CountedLoop> normalized_range(const Op* loop);
 
 /// True where nothing but a loop's comparison ends it: its condition computes nothing else.
 bool ends_by_comparison(const Op* loop);
-
-/// True for a loop `while (0 < n)` that takes one from n in every iteration; `index` is n's place in the state,
-/// and the value n - 1 in the body numbers the iterations, from the last to the first.
-struct Countdown {
-  std::size_t index = 0;
-  Value* iteration = nullptr;
-};
-std::optional<Countdown> counts_down(const Op* loop);
-
-/// The iterations of a loop that counts up from 0, or down to it, as indices: from 0 to below `size`, each once.
-struct NormalizedRange {
-  const Value* index = nullptr;  ///< in the body
-  const Value* size = nullptr;
-};
-std::optional<NormalizedRange> normalized_range(const Op* loop);
 
 /// A tensor that begins with one value throughout, by `fill` or zeros_like.
 struct Filled {

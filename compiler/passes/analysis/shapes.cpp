@@ -26,6 +26,11 @@ const Block* around(const Block* b) { return b->parent ? b->parent->parent : nul
 }  // namespace
 
 void Shapes::note(const Op* op) {
+  if (op->is(Opcode::push_)) return note_push(op);
+  if (op->is(Opcode::pop_)) note_pop(op);
+  if (op->is(Opcode::loop_)) return note_loop(op);
+  if (op->is(Opcode::branch_) || op->is(Opcode::call_)) note_ways(op);
+  if (op->results.size() != 1 || !op->result()->type.is_tensor() || !op->blocks.empty()) return;
   const Value* const by = ir::shaped_like(*op);
   if (by && by->type.is_tensor()) origins_[op->result()] = of(by);
 }

@@ -18,15 +18,8 @@ class Shapes {
   /// Before the function is walked.
   explicit Shapes(const ir::Function& function);
 
-  /// The operation available, unless it is one of the others: its result is a tensor.
+  /// The next operation, whose blocks are still to be walked.
   void note(const Op* op);
-  /// A loop whose blocks are still to be walked.
-  void note_loop(const Op* loop);
-  /// A branch whose blocks are still to be walked, or a call: of results that have the shape of one tensor, whichever
-  /// way is gone, and of those that have the shape of an argument.
-  void note_ways(const Op* op);
-  void note_push(const Op* push);
-  void note_pop(const Op* pop);
 
   /// A value with the shape of `v`, as early in the program as is known; it is seen where `v` is.
   Value* of(const Value* v) const {
@@ -44,6 +37,11 @@ class Shapes {
     std::vector<ir::Size> sizes;        ///< of it, where they are those of all that was pushed so far
   };
 
+  void note_loop(const Op* loop);
+  /// Of results that have the shape of one tensor, whichever way is gone, and of those that have the shape of an argument.
+  void note_ways(const Op* op);
+  void note_push(const Op* push);
+  void note_pop(const Op* pop);
   bool is_at_hand(const Value* v, const Op* pop, const Tape& tape) const;
 
   const Value* origin(const Value* v);

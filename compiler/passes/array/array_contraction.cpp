@@ -31,7 +31,7 @@ class Elements {
   using Place = std::vector<std::int64_t>;
 
   /// Collects the accesses; false where one is to an element that may not be the iteration's own.
-  bool own(const NormalizedRange& iterations, std::size_t state) {
+  bool own(const CountedLoop& iterations, std::size_t state) {
     auto use = state_use(uses_, loop_, state);
     if (!use || !use->is_straight(loop_)) return false;
     chain_ = std::move(use->values);
@@ -40,13 +40,13 @@ class Elements {
            std::ranges::all_of(use->accesses(), [&](const Op* op) { return place(*op, iterations); });
   }
 
-  bool place(const Op& access, const NormalizedRange& iterations) {
+  bool place(const Op& access, const CountedLoop& iterations) {
     Place constants;
     bool of_iteration = false;
     for (std::size_t d = 0; d < fill_.fill->operands.size() - 1; ++d) {
       const Value *index = access.operands[d + 1], *size = fill_.fill->operands[d + 1];
-      if (index == iterations.index) {
-        if (of_iteration || !same_number(iterations.size, size)) return false;
+      if (index == iterations.number) {
+        if (of_iteration || !same_number(iterations.bound, size)) return false;
         of_iteration = true;
         constants.push_back(-1 - static_cast<std::int64_t>(d));
       } else {

@@ -45,8 +45,8 @@ class Writes {
     if (!uses_.of(loop->blocks[0]->params[state]).empty()) return false;
     const auto iterations = normalized_range(loop);
     if (!iterations) return false;
-    bounds_[iterations->index] = index_form(iterations->size);
-    if (!covered_) partial_.insert(iterations->index);
+    bounds_[iterations->number] = index_form(iterations->bound);
+    if (!covered_) partial_.insert(iterations->number);
     const Op* last = nullptr;  // the update before, whose element may be read again
     for (const Value* v = body->params[state];;) {
       std::optional<ir::Use> next;
@@ -60,7 +60,7 @@ class Writes {
       const auto [op, operand] = *next;
       last = nullptr;
       if (op->is(Opcode::yield_)) {
-        bounds_.erase(iterations->index);
+        bounds_.erase(iterations->number);
         return operand == state;
       }
       if (operand == 0 && is_write(*op)) {

@@ -75,7 +75,7 @@ class InvariantTable {
       const auto count = counted(loop);
       if (!count) return;
       // A constant bound may be in the condition.
-      loops_.push_back({loop, loop->operands[count->index], count->bound, b->params[count->index]});
+      loops_.push_back({loop, count->first, count->bound, count->number});
     }
   }
 

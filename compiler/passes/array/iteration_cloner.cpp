@@ -11,22 +11,10 @@ namespace lantern::passes {
 
 std::optional<IterationRange> iteration_range(const Op* loop) {
   if (!loop->is(Opcode::loop_) || loop->integer != 0 || !ends_by_comparison(loop)) return {};
-  IterationRange r;
-  if (const auto up = counted(loop)) {
-    r.index = up->index;
-    r.number = loop->blocks[1]->params[up->index];
-    r.first = offset(loop->operands[up->index]);
-    r.last = offset(up->bound);
-  } else if (const auto down = counts_down(loop)) {
-    r.index = down->index;
-    r.number = down->iteration;
-    r.ahead = 1;
-    r.last = offset(loop->operands[down->index]);
-  } else {
-    return {};
-  }
-  if (!(r.number->type == ir::I64)) return {};
-  return r;
+  const auto count = counts(loop);
+  if (!count) return {};
+  return IterationRange{count->index, count->number, count->down ? 1 : 0, count->down ? Offset() : offset(count->first),
+                        offset(count->bound)};
 }
 
 bool is_rematerialisable(std::vector<const Value*> values, const std::function<bool(const Value*)>& inside,

@@ -226,14 +226,9 @@ class Fusion {
     }
     // A state that is handed on as it came, or is another's value, is renamed twice.
     for (auto& [v, by] : in_second) by = ir::renamed(in_first, by);
-    const auto rename = [&](Block* block, const Renaming& names) {
-      ir::walk(block, [&](Op* op) {
-        for (Value*& v : op->operands) v = ir::renamed(names, v);
-      });
-    };
     const std::size_t own = second_yield->operands.size();
-    rename(to, in_second);
-    rename(from, in_first);
+    ir::rename(to, in_second);
+    ir::rename(from, in_first);
     for (std::size_t k = 0; k < own; ++k)
       second_yield->operands[k] = ir::renamed(in_first, second_yield->operands[k]);
     from->ops.pop_back();

@@ -200,13 +200,11 @@ class Interchange {
   Op* loop_like(ir::Builder& b, const Op& like, const Count& count, const std::vector<Value*>& state) const {
     std::vector<Value*> operands{like.operands[count.state]};
     operands.insert(operands.end(), state.begin(), state.end());
-    std::vector<ir::Type> types;
-    for (const Value* v : operands) types.push_back(v->type);
-    Op* const loop = b.op(Opcode::loop_, operands, types);
+    Op* const loop = b.op(Opcode::loop_, operands, ir::types_of(operands));
     ir::take_attributes(*loop, like);
     for (int i = 0; i < 2; ++i) {
       loop->blocks.push_back(b.module().new_block(loop, b.block()->function));
-      for (const ir::Type& t : types) b.module().add_param(loop->blocks.back(), t);
+      for (const Value* v : operands) b.module().add_param(loop->blocks.back(), v->type);
     }
     for (const std::size_t i : {0u, 1u})
       loop->blocks[i]->params[0]->name = like.blocks[i]->params[count.state]->name;

@@ -43,15 +43,8 @@ constexpr std::size_t most_offers = 12;
 constexpr std::size_t most_searched = 4000;
 constexpr int longest_way = 64;  ///< of elements to where they come from
 
-bool is_pointwise(const Op& op) {
-  if (op.results.size() != 1 || !op.result()->type.is_tensor()) return false;
-  if (op.is(Opcode::select_))
-    return op.operands[0]->type.is_tensor();  // else it is one of two tensors, whole
-  return ir::info(op.code).elementwise || op.is(Opcode::cast_) || op.is(Opcode::cast_like_);
-}
-
 bool is_lowered(const Op& op) {
-  return is_pointwise(op) || (ir::info(op.code).in_notation() && !op.results.empty());
+  return ir::is_pointwise(op) || (ir::info(op.code).in_notation() && !op.results.empty());
 }
 
 /// A size: a number, or dimension `dimension` of a tensor, or an integer (dimension -1).
@@ -103,18 +96,11 @@ class Lowering {
       if (seen.insert(op->parent).second) blocks.push_back(op->parent);
     });
     if (all.empty()) return false;
-    std::vector<Op*> checked;
-    std::ranges::copy_if(all, std::back_inserter(checked),
-                         [](const Op* op) { return op->loc.part != ir::Part::backward; });
-    keep_shape_checks(function_, checked);
+    keep_written_shape_checks(function_, all);
     ir::walk(function_.body, [&](Op* op) {
       if (op->is(Opcode::dim_)) follow(op);
       for (Value* v : op->operands) uses_[v].push_back(op);
-      if (op->is(Opcode::push_)) shapes_.note_push(op);
-      if (op->is(Opcode::pop_)) shapes_.note_pop(op);
-      if (op->is(Opcode::loop_)) shapes_.note_loop(op);
-      if (op->is(Opcode::branch_) || op->is(Opcode::call_)) shapes_.note_ways(op);
-      if (op->results.size() == 1 && op->result()->type.is_tensor() && op->blocks.empty()) shapes_.note(op);
+      shapes_.note(op);
     });
     follow_shapes();
     for (Block* block : blocks) lower(block);
@@ -131,7 +117,7 @@ class Lowering {
            std::ranges::any_of(op.operands,
                                [](const Value* v) { return v->def && v->def->is(Opcode::loop_); }) &&
            std::ranges::none_of(op.operands, [](const Value* v) {
-             return v->def && is_pointwise(*v->def) && !adds_to_loop(*v->def);
+             return v->def && ir::is_pointwise(*v->def) && !adds_to_loop(*v->def);
            });
   }
 
@@ -332,7 +318,7 @@ class Lowering {
     d.member.op = op;
     d.member.in_order = !reassociate_ && op->loc.part != ir::Part::backward;
     const ir::Type& type = op->result()->type;
-    if (is_pointwise(*op)) {
+    if (ir::is_pointwise(*op)) {
       const auto rank = static_cast<std::size_t>(type.rank());
       d.member.result = every_index(rank);
       const std::size_t operands = op->is(Opcode::cast_like_) ? 1 : op->operands.size();
@@ -470,7 +456,7 @@ class Lowering {
         continue;
       }
       if (is_lowered(*op) && !kept_.contains(op)) {
-        if (fuse_ && !is_pointwise(*op) && moved_operand(*op)) {
+        if (fuse_ && !ir::is_pointwise(*op) && moved_operand(*op)) {
           note_same_sizes(*op);
           wait(op);
         } else {
@@ -505,11 +491,7 @@ class Lowering {
   /// ref_acc[add_matmul] cell, a, b: the cell has a matmul b added.
   void add_to_cell(Op* op) {
     Notation n = *ir::concrete_notation(*op);
-    n.accumulates = false;
-    n.operands.erase(n.operands.begin());
-    std::vector<std::size_t> order;
-    for (std::size_t i = 1; i < op->operands.size(); ++i) order.push_back(i);
-    const ir::Call call = ir::named(n, order);
+    const ir::Call call = ir::named(n, ir::without_base(n));
     Op* const sum = module_.new_op(call.code, block_);
     sum->loc = op->loc;
     if (call.text) sum->text = module_.intern(call.text);

@@ -294,17 +294,21 @@ class Writer {
     };
     if (!holds) return multiplied();
     const auto known = elements_;
-    Op* const branch = here().branch(holds, {ir::Type(out.member->op->result()->type.element())});
-    ir::Builder then(here().module(), branch->blocks[0]), otherwise(here().module(), branch->blocks[1]);
-    then.loc = otherwise.loc = here().loc;
-    builders_.push_back(then);
-    Value* const p = multiplied();
-    here().yield({p});
-    builders_.back() = otherwise;
-    Value* const nothing = zero(out);
-    here().yield({nothing});
-    builders_.pop_back();
+    Value* const sum = choose(holds, ir::Type(out.member->op->result()->type.element()), multiplied, [&] { return zero(out); });
     elements_ = known;
+    return sum;
+  }
+
+  /// `holds ? yes() : no()`.
+  Value* choose(Value* holds, const ir::Type& type, ir::FunctionRef<Value*()> yes, ir::FunctionRef<Value*()> no) {
+    const ir::Location loc = here().loc;
+    Op* const branch = here().branch(holds, {type});
+    for (Block* side : branch->blocks) {
+      builders_.emplace_back(here().module(), side).loc = loc;
+      Value* const v = side == branch->blocks[0] ? yes() : no();
+      here().yield({v});
+      builders_.pop_back();
+    }
     return branch->result();
   }
 
@@ -321,19 +325,7 @@ class Writer {
       operands.push_back(reads ? here().emit(Opcode::add_, {here().emit(Opcode::get_, operands), v}) : v);
       return here().emit(out.adds && !reads ? Opcode::add_at_ : Opcode::set_, operands);
     };
-    if (!holds) {
-      tensor = stored();
-      return;
-    }
-    Op* const branch = here().branch(holds, {tensor->type});
-    ir::Builder then(here().module(), branch->blocks[0]), otherwise(here().module(), branch->blocks[1]);
-    then.loc = otherwise.loc = here().loc;
-    builders_.push_back(then);
-    Value* const changed = stored();
-    here().yield({changed});
-    builders_.pop_back();
-    otherwise.yield({tensor});
-    tensor = branch->result();
+    tensor = holds ? choose(holds, tensor->type, stored, [&] { return tensor; }) : stored();
   }
 
   struct Made {

@@ -138,6 +138,13 @@ std::optional<std::vector<std::size_t>> levels_of(const Nest& nest, const Place&
   return all;
 }
 
+bool is_invariant(const IndexForm& f, const Block* body, const Nest* nest, bool sizes) {
+  return std::ranges::all_of(f.unknowns(), [&](const Unknown& u) {
+    if (sizes && u.is_size()) return ir::visible_from(u.value, body);
+    return (nest && nest->counts(u.value)) || !made_in(u.value, body);
+  });
+}
+
 Op* only_write(const Nest& nest, const Uses& uses, std::size_t state, bool read) {
   const auto inner = nest.handed_in(uses, state);
   if (!inner) return nullptr;

@@ -30,6 +30,9 @@ struct Nest {
   std::optional<std::size_t> handed_in(const Uses& uses, std::size_t state) const;
 };
 std::optional<Nest> nest_of(Op* loop, const Uses& uses);
+/// True for a form of what is made outside a block around a nest, and of what the nest counts by; `sizes`: and of sizes of
+/// tensors that the block sees.
+bool is_invariant(const IndexForm& f, const Block* body, const Nest* nest = nullptr, bool sizes = false);
 /// The only write to a piece of state, whose result each iteration hands on; null where there is more than that. `read`: the
 /// iteration may read the element that it writes.
 Op* only_write(const Nest& nest, const Uses& uses, std::size_t state, bool read);

@@ -12,14 +12,6 @@ namespace lantern::passes {
 
 namespace {
 
-/// True for a form that has the same value in all iterations of the loop around: tensors keep their sizes.
-bool is_steady(const IndexForm& f, const Block* body, const Nest* nest = nullptr) {
-  return std::ranges::all_of(f.unknowns(), [&](const Unknown& u) {
-    return u.is_size() ? ir::visible_from(u.value, body)
-                       : (nest && nest->counts(u.value)) || !made_in(u.value, body);
-  });
-}
-
 /// The elements that a nest sets, counted as they lie in memory.
 struct Box {
   IndexForm first;               ///< the first one
@@ -36,13 +28,14 @@ std::optional<Box> box_of(const Nest& nest, const Op& set, const Value* tensor) 
     box.first += index_form(set.operands[1 + d]) * stride;
     stride = stride * size_form(tensor, d);
   }
-  if (!is_steady(box.first, body, &nest)) return {};
+  // Tensors keep their sizes.
+  const auto is_steady = [&](const IndexForm& f) { return is_invariant(f, body, nullptr, true); };
+  if (!is_invariant(box.first, body, &nest, true)) return {};
   std::optional<std::size_t> row;
   for (const Nest::Level& level : nest.levels) {
     const auto split = box.first.split(level.counter());
     const IndexForm start = form_of(level.range.first) + IndexForm(level.range.ahead);
-    if (!split || !is_steady(split->coefficient, body) || !is_steady(start, body) ||
-        !is_steady(form_of(level.range.last), body))
+    if (!split || !is_steady(split->coefficient) || !is_steady(start) || !is_steady(form_of(level.range.last)))
       return {};
     if (split->coefficient == IndexForm(1)) row = box.steps.size();
     box.steps.push_back(split->coefficient);

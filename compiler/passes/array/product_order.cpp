@@ -35,11 +35,7 @@ class ProductOrder {
     });
     bool any = false;
     for (Op* op : in_notation) any |= alone(op) || permuted(op);
-    // Where shapes do not fit, the message is about the product, and where the user has written it.
-    std::vector<Op*> checked;
-    std::ranges::copy_if(gone_, std::back_inserter(checked),
-                         [](const Op* op) { return op->loc.part != ir::Part::backward; });
-    if (!checked.empty()) keep_shape_checks(function_, checked);
+    keep_written_shape_checks(function_, gone_);
     erase(gone_);
     return any;
   }
@@ -55,12 +51,8 @@ class ProductOrder {
     if (!base || !base->zero ||
         (base->fill && !base->zeros && std::signbit(base->fill->operands[0]->def->number)))
       return false;
-    n->accumulates = false;
-    n->operands.erase(n->operands.begin());
-    std::vector<std::size_t> order;
-    for (std::size_t i = 1; i < op->operands.size(); ++i) order.push_back(i);
     const Value* zeros = op->operands[0];
-    if (!become(op, op, *n, order)) return false;
+    if (!become(op, op, *n, ir::without_base(*n))) return false;
     --uses_[zeros];
     return true;
   }

@@ -98,15 +98,11 @@ Value* zeros_again(ir::Builder& b, const Zeros& z, Value* t, std::vector<Value*>
 /// True where the same elements become zero in each iteration of a loop around.
 bool is_invariant(const Zeros& z, const Uses& uses, const Block* body) {
   const auto nest = nest_of(z.loop, uses);
-  const auto outside = [&](const IndexForm& f) {
-    return std::ranges::all_of(
-        f.unknowns(), [&](const Unknown& u) { return nest->counts(u.value) || !made_in(u.value, body); });
-  };
+  const auto outside = [&](const IndexForm& f) { return is_invariant(f, body, &*nest); };
   for (const Nest::Level& l : nest->levels)
     if (!outside(form_of(l.range.first)) || !outside(form_of(l.range.last))) return false;
-  for (std::size_t d = 1; d + 1 < z.set->operands.size(); ++d)
-    if (!outside(index_form(z.set->operands[d]))) return false;
-  return true;
+  return std::all_of(z.set->operands.begin() + 1, z.set->operands.end() - 1,
+                     [&](const Value* v) { return outside(index_form(v)); });
 }
 
 /// The addition, in a nest that leaves zeros in one tensor, to the same elements of another one.

@@ -55,10 +55,8 @@ class Folding : public Rewriter {
         use_shape_of(op, 0);
         return Action::keep;
       case Opcode::push_:
-        shapes_.note_push(op);
-        return Action::keep;
       case Opcode::pop_:
-        shapes_.note_pop(op);
+        shapes_.note(op);
         return Action::keep;
       default:
         break;
@@ -70,7 +68,7 @@ class Folding : public Rewriter {
       replace(result, by);
       return Action::drop;
     }
-    if (result->type.is_tensor()) shapes_.note(op);
+    shapes_.note(op);
     return Action::keep;
   }
 
@@ -167,7 +165,7 @@ class Folding : public Rewriter {
       replace(body->params[i], initial);
       replace(op->results[i], initial);
     }
-    shapes_.note_loop(op);
+    shapes_.note(op);
     return Action::keep;
   }
 

@@ -250,7 +250,7 @@ class Scalars : public Rewriter {
         return Action::keep;
       case Opcode::fun_:
         expand_params(op->blocks[0]);
-        op->result()->type = Type::cont(types_of(op->blocks[0]->params));
+        op->result()->type = Type::cont(ir::types_of(op->blocks[0]->params));
         return Action::keep;
       case Opcode::yield_:
         if (here() == function().body && &function() == module().entry)
@@ -311,7 +311,7 @@ class Scalars : public Rewriter {
     std::vector<Value*> out;
     out.reserve(values.size());
     in_order(
-        types_of(values), [&](std::size_t k) { return is_split(values[k]); },
+        ir::types_of(values), [&](std::size_t k) { return is_split(values[k]); },
         [&](std::size_t k, std::size_t i) { out.push_back((*elements_.find(values[k]))[i]); },
         [&](std::size_t k) { out.push_back(values[k]); });
     return out;
@@ -322,7 +322,7 @@ class Scalars : public Rewriter {
   void expand(std::vector<Value*>& values, Add add) {
     const std::vector<Value*> before = std::exchange(values, {});
     in_order(
-        types_of(before), [&](std::size_t k) { return groups_.is_split(before[k]); },
+        ir::types_of(before), [&](std::size_t k) { return groups_.is_split(before[k]); },
         [&](std::size_t k, std::size_t) {
           Value* const x = add(element_type(before[k]->type));
           x->name = before[k]->name;
@@ -368,12 +368,6 @@ class Scalars : public Rewriter {
         [&](std::size_t i, std::size_t) { parts.push_back(element_type(types[i])); },
         [&](std::size_t i) { parts.push_back(types[i]); });
     return Type::cont(std::move(parts));
-  }
-
-  static std::vector<Type> types_of(const std::vector<Value*>& values) {
-    std::vector<Type> out;
-    for (const Value* v : values) out.push_back(v->type);
-    return out;
   }
 
   // ---- tapes and cells

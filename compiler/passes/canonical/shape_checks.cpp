@@ -37,12 +37,10 @@ CheckPlace place_of(Op* op, const EqualSizes& sizes) {
     if (!count) break;
     Block* const out = loop->parent;
     const auto seen = [&](const Value* v) { return at_hand(v, out); };
-    if (!seen(sizes.a.value) || !seen(sizes.b.value) || !seen(count->bound) ||
-        !seen(loop->operands[count->index]))
-      break;
+    if (!seen(sizes.a.value) || !seen(sizes.b.value) || !seen(count->bound) || !seen(count->first)) break;
     if (!std::ranges::all_of(place.guards, [&](const auto& g) { return seen(g.first) && seen(g.second); }))
       break;
-    place.guards.emplace_back(loop->operands[count->index], count->bound);
+    place.guards.emplace_back(count->first, count->bound);
     place.block = out;
     place.before = loop;
   }
@@ -123,6 +121,11 @@ std::vector<EqualSizes> equal_sizes(const Op& op) {
   return all;
 }
 
+bool keep_written_shape_checks(ir::Function& function, std::vector<Op*> ops) {
+  std::erase_if(ops, [](const Op* op) { return op->loc.part == ir::Part::backward; });
+  return !ops.empty() && keep_shape_checks(function, ops);
+}
+
 bool keep_shape_checks(ir::Function& function, const std::vector<Op*>& ops) {
   const std::unordered_set<const Op*> about(ops.begin(), ops.end());
   Shapes shapes(function);
@@ -176,10 +179,7 @@ bool keep_shape_checks(ir::Function& function, const std::vector<Op*>& ops) {
   };
   ir::walk(function.body, [&](Op* op) {
     if (op->is(Opcode::check_)) note(op);
-    if (op->is(Opcode::push_)) shapes.note_push(op);
-    if (op->is(Opcode::pop_)) shapes.note_pop(op);
-    if (op->is(Opcode::loop_)) shapes.note_loop(op);
-    if (op->is(Opcode::branch_) || op->is(Opcode::call_)) shapes.note_ways(op);
+    shapes.note(op);
     if (about.contains(op))
       for (EqualSizes sizes : equal_sizes(*op)) {
         sizes.a = shapes.source(sizes.a.value, static_cast<std::size_t>(sizes.a.dimension));
@@ -199,7 +199,6 @@ bool keep_shape_checks(ir::Function& function, const std::vector<Op*>& ops) {
         if (!place.told) shown = {};
         checks.push_back({op, sizes, std::move(shown), std::move(place)});
       }
-    if (op->results.size() == 1 && op->result()->type.is_tensor() && op->blocks.empty()) shapes.note(op);
   });
   for (const Check& c : checks) emit_check(*function.module, *c.op, c.sizes, c.shown, c.place);
   return !checks.empty();

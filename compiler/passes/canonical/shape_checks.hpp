@@ -24,5 +24,7 @@ std::vector<EqualSizes> equal_sizes(const Op& op);
 ///
 /// `ops`: of one function, in the order in which they run. Returns whether anything was added.
 bool keep_shape_checks(ir::Function& function, const std::vector<Op*>& ops);
+/// The same of operations that are no part of a derivative: the message is about what the user has written.
+bool keep_written_shape_checks(ir::Function& function, std::vector<Op*> ops);
 
 }  // namespace lantern::passes

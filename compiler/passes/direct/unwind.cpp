@@ -29,13 +29,6 @@ bool is_end(const Op* op) {
   return op->code == Opcode::jump_ || op->code == Opcode::halt_ || is_continuation_call(op) || is_statement_branch(op);
 }
 
-std::vector<Value*> without_cells(const std::vector<Value*>& params) {
-  std::vector<Value*> out;
-  for (Value* p : params)
-    if (!p->type.is_ref()) out.push_back(p);
-  return out;
-}
-
 }  // namespace
 
 bool in_cps(const ir::Function& f) {
@@ -112,24 +105,18 @@ void Unwinder::bind(Region& r, const std::vector<Value*>& params, const std::vec
 }
 
 /// Copies a pure operation or direct-style construct.
-Op* Unwinder::clone(Op* op, Block* into_block, ir::PointerMap<Value, Value*>& map) {
-  const auto mapped = [&](Value* v) {
-    Value* const* known = map.find(v);
-    if (!known) throw InternalError("unwind: an operand is not available");
-    return *known;
-  };
+void Unwinder::clone(Op* op, Block* into_block) {
   Op* copy = module_.new_op(op->code, into_block);
-  for (Value* v : op->operands) copy->operands.push_back(mapped(v));
+  for (Value* v : op->operands) copy->operands.push_back(fwd(v));
   take_attributes(*copy, *op);
-  for (Value* r : op->results) map[r] = module_.add_result(copy, r->type, r->name);
+  for (Value* r : op->results) fwd_[r] = module_.add_result(copy, r->type, r->name);
   for (Block* b : op->blocks) {
     Block* nested = module_.new_block(copy, into_block->function);
-    for (Value* p : b->params) map[p] = module_.add_param(nested, p->type, p->name);
-    for (Op* o : b->ops) clone(o, nested, map);
+    for (Value* p : b->params) fwd_[p] = module_.add_param(nested, p->type, p->name);
+    for (Op* o : b->ops) clone(o, nested);
     copy->blocks.push_back(nested);
   }
   into_block->ops.push_back(copy);
-  return copy;
 }
 
 /// Where A ends, what T is and where P starts.
@@ -196,7 +183,7 @@ void Unwinder::forward_ops(Region& r, const Segment& s) {
         r.declared.insert(op->result());
         break;
       case Opcode::ref_set_: value_cells_[op->operands[0]] = fwd(op->operands[1]); break;
-      default: clone(op, r.fwd, fwd_);
+      default: clone(op, r.fwd);
     }
   }
 }
@@ -311,7 +298,7 @@ Block* Unwinder::forward_loop(Region& r, Segment& s, Op* loop, std::vector<Value
     for (std::size_t i = 0; i < head.t; ++i) {
       if (header->ops[i]->code == Opcode::fun_ || header->ops[i]->code == Opcode::ref_new_)
         throw InternalError("unwind: a loop header makes cells or continuations");
-      clone(header->ops[i], into_block, fwd_);
+      clone(header->ops[i], into_block);
     }
   };
   Block* condition = add_block();
@@ -325,21 +312,28 @@ Block* Unwinder::forward_loop(Region& r, Segment& s, Op* loop, std::vector<Value
   region.construct = op;
   homes_[body] = &region;
   header_ops(body, body->params);
-  for (Value* p : params) region.own[p] = fwd_[p];
-  for (std::size_t i = 0; i < head.t; ++i)
-    for (Value* v : header->ops[i]->results) region.own[v] = fwd_[v];
-  for (std::size_t i = 0; i < header->params.size(); ++i)
-    if (header->params[i]->type.is_ref()) {
-      region.declared.insert(header->params[i]);
-      likes_[header->params[i]] = primal_of(header->params, i);
-    }
-  forward(region, test->blocks[0]);
+  enter_iteration(region, s);
 
   // After the loop the header's parameters are the final state.
   for (std::size_t i = 0; i < params.size(); ++i) op->results[i]->name = params[i]->name;
   header_ops(r.fwd, op->results);
   bind(r, header->params, op->results);
   return test->blocks[1];
+}
+
+/// The forward part of an iteration of a loop, in which the names of its header mean the iteration's values.
+void Unwinder::enter_iteration(Region& body, const Segment& loop) {
+  Block* const header = loop.continuation->blocks[0];
+  const Segment head = scan(header);
+  for (Value* p : without_cells(header->params)) body.own[p] = fwd_[p];
+  for (std::size_t i = 0; i < head.t; ++i)
+    for (Value* v : header->ops[i]->results) body.own[v] = fwd_[v];
+  for (std::size_t i = 0; i < header->params.size(); ++i)
+    if (header->params[i]->type.is_ref()) {
+      body.declared.insert(header->params[i]);
+      likes_[header->params[i]] = primal_of(header->params, i);
+    }
+  forward(body, header->ops[head.t]->blocks[0]);
 }
 
 Block* Unwinder::forward_call(Region& r, Segment& s) {

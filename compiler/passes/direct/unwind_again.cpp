@@ -41,21 +41,9 @@ void Unwinder::fill_values() {
 /// Copies a block's operations to the end of another. What `map` does not hold stays as it is.
 void Unwinder::copy_ops(const Block* from, Block* to, Renaming& map, Frames frames) {
   ir::Builder into(module_, to);
-  for (const Op* op : from->ops) {
-    // States of inner loops are sorted out in the forward part: what is popped there goes to another tape.
-    if (frames == Frames::dropped && is_frame(*op)) continue;
-    std::vector<Value*> operands;
-    for (Value* v : op->operands) operands.push_back(ir::renamed(map, v));
-    Op* copy = ir::clone_over(into, *op, std::move(operands), map);
-    if (frames == Frames::dropped && op->callee && forward_halves_.contains(op->callee))
-      copy->callee = value_of(op->callee);
-    for (const Block* b : op->blocks) {
-      Block* nested = module_.new_block(copy, to->function);
-      for (Value* p : b->params) map[p] = module_.add_param(nested, p->type, p->name);
-      copy_ops(b, nested, map, frames);
-      copy->blocks.push_back(nested);
-    }
-  }
+  for (const Op* op : from->ops) ir::clone(into, *op, map);
+  // States of inner loops are sorted out in the forward part: what is popped there goes to another tape.
+  if (frames == Frames::dropped) drop_frames(to);
 }
 
 }  // namespace lantern::passes

@@ -191,40 +191,20 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   const auto count = counted(s.forward);
   const bool is_doall = count && is_doall_write_only(s.forward) && may_run_twice(s.forward);
   if (is_doall && outermost(r)) return backward_parallel(r, s, *count);
-  Op* t = s.block->ops[s.t];
   Region& body = *s.sides[0];
   body.is_doall = is_doall || passes::is_doall(s.forward);
-  const std::vector<Value*>& params = s.continuation->blocks[0]->params;
-  std::vector<Value*> state;  // the cells of the loop's state
-  for (Value* p : params)
-    if (p->type.is_ref()) state.push_back(p);
-
-  std::vector<Value*> carried;  // adjoint of the state, then the outer cells that iterations touch
-  for (Value* c : state) carried.push_back(cell_or_zero(r, c));
-
-  Op* op = module_.new_op(Opcode::loop_, r.bwd);
-  op->loc = t->loc;
-  Block* condition = module_.new_block(op, r.bwd->function);
-  body.bwd = module_.new_block(op, r.bwd->function);
-  op->blocks = {condition, body.bwd};
-  Value* iterations = body.iterations = module_.add_param(body.bwd, ir::I64);
-  std::vector<Value*> incoming;
-  for (Value* c : state) incoming.push_back(module_.add_param(body.bwd, c->type.content(), adjoint_name(c)));
+  std::vector<Value*> carried, incoming;  // adjoint of the state, then the outer cells that iterations touch
+  for (Value* c : cells_of(s.continuation->blocks[0]->params)) carried.push_back(cell_or_zero(r, c));
+  Op* const op = open_backward_loop(r, s, body, nullptr, incoming);
+  body.iterations = body.bwd->params[0];
   backward(body, incoming);
   if (is_doall && (cheaper_again(s) || only_frames(r, s))) {
     for (Block* b : s.forward->blocks) drop_frames(b);
     return backward_parallel(r, s, *count);
   }
 
-  // What one iteration passes on: the count, the adjoint of the state, and the outer cells it touched.
-  ir::Builder end = into(body.bwd, t->loc);
-  std::vector<Value*> next{end.emit(Opcode::sub_, {iterations, end.integer(1)})};
-  for (Value* c : state) next.push_back(cell_or_zero(body, c));
-  for (Value* c : body.imported) {
-    next.push_back(body.cells[c]);
-    carried.push_back(cell_or_zero(r, c));
-  }
-  end.yield(next);
+  ir::Builder end = into(body.bwd, op->loc);
+  yield_adjoints(r, s, body, end.emit(Opcode::sub_, {body.iterations, end.integer(1)}), carried);
   settle(body);
 
   std::vector<Value*> results;
@@ -236,11 +216,38 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
     carried.insert(carried.begin(), trip_count_of(r, s.forward));
     results = run_reverse(op, r.bwd, nullptr, carried);
   }
-  std::size_t k = 1;
-  std::vector<Value*> adjoints;
-  for (std::size_t i = 0; i < state.size(); ++i) adjoints.push_back(results[k++]);
-  for (Value* c : body.imported) set_cell(r, c, results[k++]);
-  pass_to(r, t->operands, 1, adjoints);
+  take_adjoints(r, s, body, results);
+}
+
+/// A loop of the backward part whose condition is still to be written; in its body `incoming` are the adjoints of the state.
+Op* Unwinder::open_backward_loop(Region& r, Segment& s, Region& body, const char* index, std::vector<Value*>& incoming) {
+  Op* const op = module_.new_op(Opcode::loop_, r.bwd);
+  op->loc = s.block->ops[s.t]->loc;
+  for (std::size_t i = 0; i < 2; ++i) op->blocks.push_back(module_.new_block(op, r.bwd->function));
+  body.bwd = op->blocks[1];
+  module_.add_param(body.bwd, ir::I64, index);
+  for (Value* c : cells_of(s.continuation->blocks[0]->params))
+    incoming.push_back(module_.add_param(body.bwd, c->type.content(), adjoint_name(c)));
+  return op;
+}
+
+/// What one iteration passes on: the count, the adjoint of the state, and the outer cells it touched, with which the loop starts.
+void Unwinder::yield_adjoints(Region& r, const Segment& s, Region& body, Value* next_index, std::vector<Value*>& initial) {
+  std::vector<Value*> next{next_index};
+  for (Value* c : cells_of(s.continuation->blocks[0]->params)) next.push_back(cell_or_zero(body, c));
+  for (Value* c : body.imported) {
+    next.push_back(body.cells[c]);
+    initial.push_back(cell_or_zero(r, c));
+  }
+  into(body.bwd, s.block->ops[s.t]->loc).yield(next);
+}
+
+/// The adjoints that such a loop ends with.
+void Unwinder::take_adjoints(Region& r, const Segment& s, const Region& body, const std::vector<Value*>& results) {
+  const auto after_state = results.end() - static_cast<std::ptrdiff_t>(body.imported.size());
+  for (std::size_t k = 0; k < body.imported.size(); ++k)
+    set_cell(r, body.imported[k], after_state[static_cast<std::ptrdiff_t>(k)]);
+  pass_to(r, s.block->ops[s.t]->operands, 1, std::vector<Value*>(results.begin() + 1, after_state));
 }
 
 void Unwinder::backward_call(Region& r, Segment& s, const std::vector<Value*>& incoming) {
@@ -268,16 +275,14 @@ void Unwinder::backward_call(Region& r, Segment& s, const std::vector<Value*>& i
   for (std::size_t i = 0; i + 1 < t->operands.size(); ++i)
     if (t->operands[i]->type.is_ref()) cells.push_back(t->operands[i]);
   // A cell passed twice goes in once; its second copy starts at zero and is added.
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    const bool again = std::find(cells.begin(), cells.begin() + static_cast<long>(i), cells[i]) !=
-                       cells.begin() + static_cast<long>(i);
-    operands.push_back(again ? zero(r, cells[i]) : cell_or_zero(r, cells[i]));
-  }
+  const auto is_again = [&](std::size_t i) {
+    return std::ranges::find(cells, cells[i]) != cells.begin() + static_cast<long>(i);
+  };
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    operands.push_back(is_again(i) ? zero(r, cells[i]) : cell_or_zero(r, cells[i]));
   Op* op = into(r.bwd, t->loc).call(h.bwd, std::move(operands));
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const bool again = std::find(cells.begin(), cells.begin() + static_cast<long>(i), cells[i]) !=
-                       cells.begin() + static_cast<long>(i);
-    if (again)
+    if (is_again(i))
       add_cell(r, cells[i], op->results[i], t->loc);
     else
       set_cell(r, cells[i], op->results[i]);

@@ -81,7 +81,6 @@ bool Unwinder::may_run_twice(const Op* loop) const {
 }
 
 void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count) {
-  Op* const t = s.block->ops[s.t];
   Op* const forward_op = s.forward;
   // Nothing goes back from the iterations of the forward part: what they call leaves no frames.
   for (Block* b : forward_op->blocks)
@@ -109,19 +108,13 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
   std::vector<Value*> initial{first};
   for (Value* c : state) initial.push_back(cell_or_zero(r, c));
 
-  Op* op = module_.new_op(Opcode::loop_, r.bwd);
-  op->loc = t->loc;
-  Block* condition = module_.new_block(op, r.bwd->function);
-  Block* block = module_.new_block(op, r.bwd->function);
-  op->blocks = {condition, block};
-  Value* const index = module_.add_param(block, ir::I64, params[count.index]->name);
-  std::vector<Value*> incoming;
-  for (Value* c : state) incoming.push_back(module_.add_param(block, c->type.content(), adjoint_name(c)));
-
   // The iteration's forward part. Names of the header mean this iteration's values inside, the final state afterwards;
   // so do those of the headers around it.
-  Region body(Region::Kind::iteration, &r, block);
-  body.bwd = block;
+  Region body(Region::Kind::iteration, &r, nullptr);
+  std::vector<Value*> incoming;
+  Op* const op = open_backward_loop(r, s, body, params[count.index]->name, incoming);
+  Block* const block = body.fwd = body.bwd;
+  Value* const index = block->params[0];
   body.exit = s.continuation->result();
   homes_[block] = &body;
   std::unordered_map<Value*, Value*> outside;
@@ -150,46 +143,22 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
   }
   for (std::size_t i = 0; i < head.t; ++i) {
     for (Value* v : header->ops[i]->results) outside[v] = fwd(v);
-    clone(header->ops[i], block, fwd_);
+    clone(header->ops[i], block);
   }
-  for (Value* p : params) body.own[p] = fwd_[p];
-  for (std::size_t i = 0; i < head.t; ++i)
-    for (Value* v : header->ops[i]->results) body.own[v] = fwd_[v];
-  for (std::size_t i = 0; i < header->params.size(); ++i)
-    if (header->params[i]->type.is_ref()) {
-      body.declared.insert(header->params[i]);
-      likes_[header->params[i]] = primal_of(header->params, i);
-    }
-  forward(body, test->blocks[0]);
+  enter_iteration(body, s);
   note_updates(block);
   import_parallel_operands(body, parts);
   body.forward_ops = block->ops.size();
 
   backward(body, incoming);
 
-  ir::Builder end = into(block, t->loc);
-  std::vector<Value*> next{end.emit(Opcode::add_, {index, end.integer(1)})};
-  for (Value* c : state) next.push_back(cell_or_zero(body, c));
-  for (Value* c : body.imported) {
-    next.push_back(body.cells[c]);
-    initial.push_back(cell_or_zero(r, c));
-  }
-  end.yield(next);
+  ir::Builder end = into(block, op->loc);
+  yield_adjoints(r, s, body, end.emit(Opcode::add_, {index, end.integer(1)}), initial);
   for (const auto& [original, now] : outside) fwd_[original] = now;
-
-  for (Value* p : block->params) module_.add_param(condition, p->type);
-  ir::Builder check = into(condition, t->loc);
-  check.yield({check.emit(Opcode::lt_, {condition->params[0], bound})});
-
-  op->operands = initial;
   parallel_.insert(op);
-  r.bwd->ops.push_back(op);
-  for (Value* p : block->params) module_.add_result(op, p->type);
-  std::size_t k = 1;
-  std::vector<Value*> adjoints;
-  for (std::size_t i = 0; i < state.size(); ++i) adjoints.push_back(op->results[k++]);
-  for (Value* c : body.imported) set_cell(r, c, op->results[k++]);
-  pass_to(r, t->operands, 1, adjoints);
+  take_adjoints(r, s, body, place_loop(op, r.bwd, initial, [&](ir::Builder& condition, Value* at) {
+                  return condition.emit(Opcode::lt_, {at, bound});
+                }));
 }
 
 }  // namespace lantern::passes

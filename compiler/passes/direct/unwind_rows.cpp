@@ -93,17 +93,10 @@ std::optional<Unwinder::LoopInvariantReads> Unwinder::loop_invariant_reads(Regio
 /// An array of what is read in `n` iterations; or the last of that, where `first` is a number.
 Value* Unwinder::collected(ir::Builder& b, Value* first, Value* n,
                            const std::function<Value*(ir::Builder&, Value*)>& read) {
-  const bool array = first->type.is_tensor();
-  return build_while(
-      b, {b.integer(0), first},
-      [&](ir::Builder& c, const State& s) {
-        return c.emit(Opcode::lt_, {s[0], n});
-      },
-      [&](ir::Builder& c, const State& s) {
-        Value* const element = read(c, s[0]);
-        return State{c.emit(Opcode::add_, {s[0], c.integer(1)}),
-                     array ? c.emit(Opcode::set_, {s[1], s[0], element}) : element};
-      })[1];
+  return build_for(b, b.integer(0), n, first, [&](ir::Builder& c, Value* index, Value* state) {
+    Value* const element = read(c, index);
+    return state->type.is_tensor() ? c.emit(Opcode::set_, {state, index, element}) : element;
+  });
 }
 
 Value* Unwinder::new_array(ir::Builder& b, ir::Kind kind, Value* n) {
@@ -210,7 +203,8 @@ Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop) {
       }
       first = b.emit(Opcode::imax_, {first, b.integer(0)});
       end = b.emit(Opcode::imin_, {end, b.emit(Opcode::dim_, {array}, 0)});
-      Value* const n = b.emit(Opcode::imax_, {b.emit(Opcode::sub_, {end, first}), b.integer(0)});
+      // Of a loop without iterations the end may lie so far below the start that their difference wraps.
+      Value* const n = b.emit(Opcode::sub_, {b.emit(Opcode::imax_, {end, first}), first});
       const ir::Kind kind = array->type.element();
       kept = collected(b, new_array(b, kind, n), n, [&](ir::Builder& c, Value* iteration) {
         return c.op(Opcode::get_, {array, c.emit(Opcode::add_, {first, iteration})}, {ir::Type(kind)})->result();

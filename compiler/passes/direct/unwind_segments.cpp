@@ -96,6 +96,14 @@ Unwinder::Snapshots Unwinder::snapshots_of(const Op* loop) {
   return all;
 }
 
+/// What a loop's integers that count start with, where the backward part of `r` sees it; null for other state.
+Unwinder::State Unwinder::starts_of(Region& r, const Op* loop) {
+  State first(loop->operands.size(), nullptr);
+  for (std::size_t i = 0; i + 1 < first.size(); ++i)
+    if (step_of(loop, i)) first[i] = at(r, loop->operands[i]);
+  return first;
+}
+
 void Unwinder::push(ir::Builder& b, std::int64_t tape, Value* v) {
   Op* op = b.op(Opcode::push_, {v});
   op->integer = tape;
@@ -261,9 +269,7 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
          "up to " + std::to_string(length * (long_bytes / segment_bytes)) +
              " iterations stay on the tape; of a longer loop the state at every " + std::to_string(length) +
              "th iteration is kept, and the iterations are computed again from there");
-  std::vector<Value*> first(loop->operands.size(), nullptr);
-  for (std::size_t i = 0; i + 1 < first.size(); ++i)
-    if (step_of(loop, i)) first[i] = at(r, loop->operands[i]);
+  const State first = starts_of(r, loop);
   const Snapshots snapshots = snapshots_of(loop);
   const std::int64_t most = length * (long_bytes / segment_bytes);
   const auto segment_of = [&](ir::Builder& b, Value* n) {
@@ -462,9 +468,7 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
                                      : "at most " + std::to_string(memory.bytes) + " bytes") +
              ", as it is told, and computes the iterations between again");
   Value* const iterations = at(r, loop->results.back());
-  std::vector<Value*> first(loop->operands.size(), nullptr);
-  for (std::size_t i = 0; i + 1 < first.size(); ++i)
-    if (step_of(loop, i)) first[i] = at(r, loop->operands[i]);
+  const State first = starts_of(r, loop);
   const Snapshots snapshots = snapshots_of(loop);
   Value *most = nullptr, *leaf = nullptr, *kept = nullptr;
 
@@ -618,16 +622,23 @@ void Unwinder::in_front_of(const Op* op, Block* block, const std::function<void(
 /// Places the loop over the iterations from last to first: from `state[0]` down to `start`.
 std::vector<Value*> Unwinder::run_reverse(Op* reverse, Block* to, Value* start,
                                           const std::vector<Value*>& state) {
-  Block* const condition = reverse->blocks[0];
-  for (const Value* p : reverse->blocks[1]->params) module_.add_param(condition, p->type);
-  ir::Builder test = into(condition, reverse->loc);
-  Value* const last = start ? start : test.integer(0);
-  test.yield({test.emit(Opcode::lt_, {last, condition->params[0]})});
-  reverse->parent = to;
-  reverse->operands = state;
-  to->ops.push_back(reverse);
-  for (const Value* p : reverse->blocks[1]->params) module_.add_result(reverse, p->type);
-  return reverse->results;
+  return place_loop(reverse, to, state, [&](ir::Builder& head, Value* left) {
+    return head.emit(Opcode::lt_, {start ? start : head.integer(0), left});
+  });
+}
+
+/// Gives a loop whose body is written its condition and its place.
+Unwinder::State Unwinder::place_loop(Op* loop, Block* to, const State& state,
+                                     const std::function<Value*(ir::Builder&, Value*)>& more) {
+  Block* const condition = loop->blocks[0];
+  for (const Value* p : loop->blocks[1]->params) module_.add_param(condition, p->type);
+  ir::Builder head = into(condition, loop->loc);
+  head.yield({more(head, condition->params[0])});
+  loop->parent = to;
+  loop->operands = state;
+  to->ops.push_back(loop);
+  for (const Value* p : loop->blocks[1]->params) module_.add_result(loop, p->type);
+  return loop->results;
 }
 
 }  // namespace lantern::passes

@@ -24,6 +24,15 @@ inline Value* primal_of(const std::vector<Value*>& params, std::size_t i) {
   while (params[i]->type.is_ref()) --i;
   return params[i];
 }
+/// The cells among parameters, and the others.
+inline std::vector<Value*> cells_of(std::vector<Value*> params) {
+  std::erase_if(params, [](const Value* p) { return !p->type.is_ref(); });
+  return params;
+}
+inline std::vector<Value*> without_cells(std::vector<Value*> params) {
+  std::erase_if(params, [](const Value* p) { return p->type.is_ref(); });
+  return params;
+}
 
 /// One `A; T; P` of a region's chain, in the original graph.
 struct Segment {
@@ -98,7 +107,7 @@ class Unwinder {
   Block* forward_call(Region& r, Segment& s);
   void end_forward(Region& r, const std::vector<Value*>& values);
   Value* exit_of(Block* start);
-  Op* clone(Op* op, Block* into, ir::PointerMap<Value, Value*>& map);
+  void clone(Op* op, Block* into);
   Value* fwd(Value* original) const;
   std::vector<Value*> primals(const std::vector<Value*>& params_or_args, std::size_t from) const;
   void bind(Region& r, const std::vector<Value*>& params, const std::vector<Value*>& values);
@@ -116,6 +125,10 @@ class Unwinder {
   void backward_branch(Region& r, Segment& s, const std::vector<Value*>& incoming);
   void backward_loop(Region& r, Segment& s);
   void backward_parallel(Region& r, Segment& s, const CountedLoop& count);
+  Op* open_backward_loop(Region& r, Segment& s, Region& body, const char* index, std::vector<Value*>& incoming);
+  void yield_adjoints(Region& r, const Segment& s, Region& body, Value* next_index, std::vector<Value*>& initial);
+  void take_adjoints(Region& r, const Segment& s, const Region& body, const std::vector<Value*>& results);
+  void enter_iteration(Region& body, const Segment& loop);
   bool may_run_twice(const Op* loop) const;
   bool cheaper_again(const Segment& s) const;
   bool only_frames(const Region& r, const Segment& s) const;
@@ -202,6 +215,7 @@ class Unwinder {
                                    const ir::LoopMemory& memory, bool online);
   Value* advance(ir::Builder& b, Value* iterations, Value* free, Value* leaf);
   void thin(ir::Builder& b, const Op* loop, const Snapshots& snapshots, Value* count);
+  State starts_of(Region& r, const Op* loop);
   Snapshots snapshots_of(const Op* loop);
   static void push(ir::Builder& b, std::int64_t tape, Value* v);
   static Value* pop(ir::Builder& b, std::int64_t tape, const ir::Type& type);
@@ -214,6 +228,7 @@ class Unwinder {
   void drop_frames(Block* block);
   static void in_front_of(const Op* op, Block* block, const std::function<void()>& emit);
   State run_reverse(Op* reverse, Block* to, Value* start, const State& state);
+  State place_loop(Op* loop, Block* to, const State& state, const std::function<Value*(ir::Builder&, Value* index)>& more);
 
   ForwardBackward& halves(ir::Function* f);
   ir::Builder into(Block* b, const ir::Location& loc) {

@@ -624,14 +624,10 @@ void fill_for_each(ir::Module& module) {
       blocks.insert(op->parent);
     }
     for (Block* block : blocks) {
-      std::vector<Op*> ops;
-      for (Op* op : block->ops) {
-        if (op->is(Opcode::fill_) && uses.contains(op->result()) && left[op->result()] == 0) continue;
-        if (const auto fills = before.find(op); fills != before.end())
-          ops.insert(ops.end(), fills->second.begin(), fills->second.end());
-        ops.push_back(op);
-      }
-      block->ops = std::move(ops);
+      std::erase_if(block->ops, [&](const Op* op) {
+        return op->is(Opcode::fill_) && uses.contains(op->result()) && left[op->result()] == 0;
+      });
+      insert_before(block, before);
     }
   }
 }

@@ -88,4 +88,13 @@ class EqualNumbers {
   std::vector<Place> parent_;
 };
 
+/// The constant that an index counts from, up to a size; nothing for other indices.
+inline std::optional<std::int64_t> start_of_run(const Value* index, const IndexForm& size, const EqualNumbers& equal) {
+  const Op* const loop = index->def ? nullptr : index->block->parent;
+  if (!loop || !loop->is(Opcode::loop_)) return {};
+  const auto count = counted(loop);
+  if (!count || count->number != index || !constant(count->first) || !equal(index_form(count->bound), size)) return {};
+  return constant(count->first)->integer;
+}
+
 }  // namespace lantern::passes

@@ -37,24 +37,13 @@ bool uses_tapes(const Op* loop) {
   return found;
 }
 
-/// An index that runs from the start of a dimension to its end.
-bool runs_through(const Op& access, std::size_t dimension, const EqualNumbers& equal) {
-  const Value* const index = access.operands[1 + dimension];
-  const Op* const loop = index->def ? nullptr : index->block->parent;
-  if (!loop || !loop->is(Opcode::loop_) || index->block != loop->blocks[1]) return false;
-  const auto count = counted(loop);
-  if (!count || count->index != index->index) return false;
-  const Op* const first = constant(loop->operands[count->index]);
-  return first && first->integer >= 0 && equal(index_form(count->bound), size_form(access.operands[0], dimension));
-}
-
 /// An index that may be outside, a division of integers, and what is not known not to fail.
 bool may_fail(const Op* loop, const EqualNumbers& equal) {
   bool may = false;
   ir::walk(loop->blocks[1], [&](const Op* op) {
     if (is_access(*op)) {
       for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
-        may |= !in_range(*op, d) && !runs_through(*op, d, equal);
+        may |= !in_range(*op, d) && start_of_run(op->operands[1 + d], size_form(op->operands[0], d), equal).value_or(-1) < 0;
       return;
     }
     const bool harmless = ir::info(op->code).elementwise || op->is(Opcode::constant_) || op->is(Opcode::yield_) ||
@@ -101,7 +90,7 @@ std::optional<std::vector<const Value*>> indices_of(const std::vector<const Op*>
   for (const Op* loop : nest) {
     const auto count = counted(loop);
     if (!count) return {};
-    all.push_back(loop->blocks[1]->params[count->index]);
+    all.push_back(count->number);
   }
   return all;
 }
@@ -126,7 +115,7 @@ bool pointwise(const Op* a, const Op* b, const EqualNumbers& equal) {
   if (!in_a || !in_b || nest_a.size() != nest_b.size()) return false;
   for (std::size_t l = 0; l < nest_a.size(); ++l) {
     const auto x = counted(nest_a[l]), y = counted(nest_b[l]);
-    if (!equal(nest_a[l]->operands[x->index], nest_b[l]->operands[y->index]) || !equal(x->bound, y->bound)) return false;
+    if (!equal(x->first, y->first) || !equal(x->bound, y->bound)) return false;
   }
   const Uses inside_a(const_cast<Op*>(a)), inside_b(const_cast<Op*>(b));
   for (std::size_t i = 0; i < a->results.size(); ++i) {
@@ -478,8 +467,8 @@ class Pair {
     }
     for (auto& [v, by] : in_second) by = ir::renamed(in_first, by);
     const std::size_t own = second_yield->operands.size();
-    rename(to, in_second);
-    rename(from, in_first);
+    ir::rename(to, in_second);
+    ir::rename(from, in_first);
     for (std::size_t k = 0; k < own; ++k) second_yield->operands[k] = ir::renamed(in_first, second_yield->operands[k]);
     from->ops.pop_back();
     Builder::before(to->ops.front()).take(std::exchange(from->ops, {}));
@@ -503,12 +492,6 @@ class Pair {
       ir::replace_uses(body, result, view);
       view->def->operands[0] = result;
     }
-  }
-
-  static void rename(Block* block, const Renaming& names) {
-    ir::walk(block, [&](Op* op) {
-      for (Value*& v : op->operands) v = ir::renamed(names, v);
-    });
   }
 
   ir::Module& module_;

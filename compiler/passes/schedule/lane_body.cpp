@@ -378,13 +378,22 @@ void LaneBody::tape(const Op* op) {
     builder_.op(Opcode::push_, operands)->integer = own_tape(op->integer);
     return;
   }
-  std::vector<ir::Type> types;
-  for (const Value* v : op->results) types.push_back(type_of(v));
+  const std::vector<ir::Type> types = types_of(op->results);
   Op* pop = builder_.op(Opcode::pop_, {}, types);
   pop->integer = own_tape(op->integer);
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    pop->results[i]->name = op->results[i]->name;
-    now_[op->results[i]] = pop->results[i];
+  give_results(op, pop);
+}
+
+std::vector<ir::Type> LaneBody::types_of(const std::vector<Value*>& values) const {
+  std::vector<ir::Type> types;
+  for (const Value* v : values) types.push_back(type_of(v));
+  return types;
+}
+
+void LaneBody::give_results(const Op* op, const Op* copy) {
+  for (std::size_t i = 0; i < op->results.size(); ++i) {
+    copy->results[i]->name = op->results[i]->name;
+    now_[op->results[i]] = copy->results[i];
   }
 }
 
@@ -407,12 +416,9 @@ bool LaneBody::varying_tape(std::int64_t tape) {
 }
 
 void LaneBody::loop(const Op* op) {
+  const std::vector<ir::Type> types = types_of(op->results);
   std::vector<Value*> initial;
-  std::vector<ir::Type> types;
-  for (std::size_t i = 0; i < op->operands.size(); ++i) {
-    initial.push_back(as(op->results[i], op->operands[i]));
-    types.push_back(type_of(op->results[i]));
-  }
+  for (std::size_t i = 0; i < op->operands.size(); ++i) initial.push_back(as(op->results[i], op->operands[i]));
   Op* copy = builder_.op(Opcode::loop_, initial, types);
   Block* const outer = builder_.block();
   for (std::size_t k = 0; k < 2; ++k) {
@@ -431,10 +437,7 @@ void LaneBody::loop(const Op* op) {
     builder_.yield(results);
   }
   builder_.set_block(outer);
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    copy->results[i]->name = op->results[i]->name;
-    now_[op->results[i]] = copy->results[i];
-  }
+  give_results(op, copy);
 }
 
 /// What a side of a branch has changed, as it was before.
@@ -504,10 +507,7 @@ void LaneBody::both_sides(const Op* op) {
     builder_.set_block(guard->blocks[1]);
     builder_.yield(other);
     builder_.set_block(outer);
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      guard->results[i]->name = op->results[i]->name;
-      now_[op->results[i]] = guard->results[i];
-    }
+    give_results(op, guard);
     return;
   }
   const std::vector<Value*> first = side(op, 0, taken(0)), second = side(op, 1, taken(1));
@@ -525,8 +525,7 @@ void LaneBody::both_sides(const Op* op) {
 
 void LaneBody::branch(const Op* op) {
   if (varies(op->operands[0])) return both_sides(op);
-  std::vector<ir::Type> types;
-  for (const Value* v : op->results) types.push_back(type_of(v));
+  const std::vector<ir::Type> types = types_of(op->results);
   Op* copy = builder_.branch(now(op->operands[0]), types);
   Block* const outer = builder_.block();
   for (std::size_t k = 0; k < 2; ++k) {
@@ -538,10 +537,7 @@ void LaneBody::branch(const Op* op) {
     builder_.yield(results);
   }
   builder_.set_block(outer);
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    copy->results[i]->name = op->results[i]->name;
-    now_[op->results[i]] = copy->results[i];
-  }
+  give_results(op, copy);
 }
 
 }  // namespace lantern::passes

@@ -125,6 +125,9 @@ class LaneBody {
   bool varying_tape(std::int64_t tape);
 
   ir::Type type_of(const Value* v) const;
+  std::vector<ir::Type> types_of(const std::vector<Value*>& values) const;
+  /// The results of an operation are those of its copy, which have their names.
+  void give_results(const Op* op, const Op* copy);
   Value* as(const Value* like, Value* v) { return varies(like) ? in_lanes(v) : now(v); }
 
   bool branch_on_any_lane(const Op* op, std::size_t side) const;

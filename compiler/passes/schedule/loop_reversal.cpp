@@ -21,7 +21,7 @@ bool has_ordered_effects(const Op* loop) {
   return found;
 }
 
-bool may_reverse(const Uses& uses, const Op* loop, const Countdown& down, bool reassociate) {
+bool may_reverse(const Uses& uses, const Op* loop, const CountedLoop& down, bool reassociate) {
   if (loop->integer != 0 || !ends_by_comparison(loop)) return false;
   if (!uses.of(loop->results[down.index]).empty() || has_ordered_effects(loop) || !is_doall(loop)) return false;
   for (std::size_t i = 0; i < loop->operands.size(); ++i) {
@@ -35,25 +35,24 @@ bool may_reverse(const Uses& uses, const Op* loop, const Countdown& down, bool r
   return true;
 }
 
-void reverse(Op* loop, const Countdown& down) {
+void reverse(Op* loop, const CountedLoop& down) {
   Block *const head = loop->blocks[0], *const body = loop->blocks[1];
-  Value* const size = loop->operands[down.index];
   Value* const index = body->params[down.index];
   ir::Builder before = ir::Builder::before(loop);
   before.loc = loop->loc;
   loop->operands[down.index] = before.integer(0);
   // The condition was 0 < n, where n iterations are left.
   Op* const test = head->ops.back()->operands[0]->def;
-  test->operands = {head->params[down.index], size};
+  test->operands = {head->params[down.index], down.bound};
   ir::Builder b = ir::Builder::before(body->ops.front());
   b.loc = loop->loc;
   Value* const next = b.emit(Opcode::add_, {index, b.integer(1)});
-  Op* const step = down.iteration->def;
+  Op* const step = down.number->def;
   ir::walk(body, [&](Op* op) {
     if (op == next->def || op == step) return;
     for (Value*& v : op->operands) {
       if (v == index) v = next;
-      if (v == down.iteration) v = index;
+      if (v == down.number) v = index;
     }
   });
   body->ops.back()->operands[down.index] = next;

@@ -49,7 +49,7 @@ std::optional<std::vector<const Value*>> counters_around(const Op* op, const Op*
     if (!at->is(Opcode::loop_)) continue;
     const auto count = counted(at);
     if (!count || block != at->blocks[1]) return {};
-    all.push_back(block->params[count->index]);
+    all.push_back(count->number);
   }
   return all;
 }
@@ -59,14 +59,6 @@ bool goes_through(const Op& access, const std::vector<const Value*>& counters) {
   const auto first = access.operands.begin() + 1, last = first + access.operands[0]->type.rank();
   return static_cast<std::size_t>(last - first) == counters.size() &&
          std::ranges::all_of(counters, [&](const Value* c) { return std::count(first, last, c) == 1; });
-}
-
-/// An index goes from zero to the size of a dimension.
-bool covers(const Value* counter, const IndexForm& size, const EqualNumbers& equal) {
-  const Op* const loop = counter->block->parent;
-  const auto count = counted(loop);
-  const Op* const first = count ? constant(loop->operands[count->index]) : nullptr;
-  return first && first->integer == 0 && equal(index_form(count->bound), size);
 }
 
 /// A perfect nest. Each iteration stores one element of each result, and no two iterations store the same one.
@@ -106,7 +98,7 @@ class Producer {
           loop->operands.size() != states.size() + 1)
         return false;
       Block* const body = loop->blocks[1];
-      counters_.push_back(body->params[count->index]);
+      counters_.push_back(count->number);
       Op* inner = nullptr;
       for (Op* op : body->ops) {
         if (op->is(Opcode::loop_)) {
@@ -147,7 +139,7 @@ class Producer {
     return !results_.empty() && std::ranges::all_of(results_, [&](const Result& r) {
       if (!goes_through(*r.update, counters_)) return false;
       for (std::size_t d = 0; d < counters_.size(); ++d)
-        if (!covers(r.update->operands[1 + d], size_form(outermost_->operands[r.state], d), equal_))
+        if (start_of_run(r.update->operands[1 + d], size_form(outermost_->operands[r.state], d), equal_) != 0)
           return false;
       return true;
     });
@@ -162,7 +154,7 @@ class Producer {
       for (std::size_t d = 0; d < static_cast<std::size_t>(op.operands[0]->type.rank()); ++d) {
         const Value* const index = op.operands[1 + d];
         const bool counts = std::ranges::find(counters_, index) != counters_.end();
-        if (counts ? !covers(index, size_form(op.operands[0], d), equal_) && !in_range(op, d)
+        if (counts ? start_of_run(index, size_form(op.operands[0], d), equal_) != 0 && !in_range(op, d)
                    : inside(index) || !in_range(op, d))
           return false;
       }
@@ -211,7 +203,7 @@ class Producer {
     for (std::size_t d = 0; d < counters_.size(); ++d) {
       const IndexForm size = size_form(outermost_->operands[result.state], d);
       if (get.operands[0] != made && !equal_(size_form(get.operands[0], d), size)) return false;
-      if (!covers(get.operands[1 + d], size, equal_) && !in_range(get, d)) return false;
+      if (start_of_run(get.operands[1 + d], size, equal_) != 0 && !in_range(get, d)) return false;
     }
     reads_.push_back({&get, kernel, &result});
     return true;

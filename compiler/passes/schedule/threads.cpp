@@ -162,13 +162,10 @@ class IterationWork {
     Workload first, end;
   };
   std::optional<Span> span(const Op* loop) {
-    if (const auto up = counted(loop)) {
-      const auto from = average(loop->operands[up->index]), to = average(up->bound);
-      if (from && to) return Span{loop->blocks[1]->params[up->index], *from, *to};
-    } else if (const auto down = counts_down(loop)) {
-      if (const auto from = average(loop->operands[down->index])) return Span{down->iteration, {}, *from};
-    }
-    return {};
+    const auto count = counts(loop);
+    if (!count) return {};
+    const auto from = count->down ? Workload() : average(count->first), to = average(count->bound);
+    return from && to ? std::optional(Span{count->number, *from, *to}) : std::nullopt;
   }
 
   /// An iteration. Loops inside may go from or up to its index, which is halfway on average.

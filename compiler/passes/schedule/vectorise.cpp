@@ -215,8 +215,7 @@ class Blocked {
     for (std::size_t k = 0; k < carried_.size(); ++k)
       before.push_back(width > 1 && is_reduction(carried_[k]) ? neutral(b, carried_[k], width, now.state[k])
                                                               : now.state[k]);
-    std::vector<ir::Type> types;
-    for (const Value* v : before) types.push_back(v->type);
+    const std::vector<ir::Type> types = ir::types_of(before);
     Op* op = b.op(Opcode::loop_, before, types);
     Block* const condition = new_block(op, types);
     ir::Builder test(module_, condition);
