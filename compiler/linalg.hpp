@@ -7,10 +7,10 @@
 //
 // In process a program links with Lantern::linalg beside Lantern::lantern. Ahead of time:
 //
-//   lanternc model.cpp -o model -- -llantern_linalg -lopenblas -lfftw3 -lfftw3f
+//   lanternc model.cpp -o model
 //
-// (with -L where Lantern's libraries are, if the linker does not look there). Emitted C and C++ call the
-// functions of runtime/linalg/kernels.h, and are linked likewise.
+// links what the program calls. Emitted C and C++ call the functions of runtime/linalg/kernels.h, and are linked with
+// -llantern_linalg -lopenblas -lfftw3 -lfftw3f.
 //
 // Every function takes matrices of double or float of known or unknown sizes, eagerly and compiled, and may
 // be differentiated to any order, forward and reverse. Where eigenvalues or singular values are equal, some derivatives

@@ -187,6 +187,9 @@ Terms top_k(const Call& c) {
   const int axis = c.axis(c.attribute("axis", std::int64_t{-1}), c.rank());
   const bool largest = c.attribute("largest", std::int64_t{1}) != 0;
   const Datum k = c.opset < 10 ? c.integer(c.attribute("k")) : c.single(1, "k");
+  const Datum n = c.b.size(x, static_cast<std::size_t>(axis));
+  c.b.require(c.b.binary(Opcode::land_, c.b.binary(Opcode::le_, c.integer(0), k), c.b.binary(Opcode::le_, k, n)),
+              "expected k from 0 to the {} elements of dimension " + std::to_string(axis) + ", got k = {}", {n, k});
   const Datum order = core::detail::argsort(x, axis, largest, c.b.loc);
   std::vector<core::Part> parts(static_cast<std::size_t>(c.rank()), core::Part(core::named::all));
   parts[static_cast<std::size_t>(axis)].lo = c.integer(0);

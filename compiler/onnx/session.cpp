@@ -128,20 +128,26 @@ struct Code {
   bool consulted_weights = false;
 };
 
-/// The message with the node in place of its number: "... (model.onnx:3)" is what generated code says.
+/// The message with the node in place of its number. Generated code says "... (model.onnx:3)", and of a requirement
+/// "model.onnx:3: error: ...".
 std::string with_label(const std::string& message, const std::string& file, const std::string& place,
                        const std::vector<std::string>& labels) {
-  const std::string before = " (" + place + ":";
-  const std::size_t at = message.rfind(before);
-  if (at == std::string::npos || message.back() != ')') return file + ": " + message;
-  std::size_t number = 0;
-  for (std::size_t i = at + before.size(); i + 1 < message.size(); ++i) {
-    if (std::isdigit(static_cast<unsigned char>(message[i])) == 0 || number >= labels.size())
-      return file + ": " + message;
-    number = 10 * number + static_cast<std::size_t>(message[i] - '0');
-  }
-  if (number == 0 || number >= labels.size()) return file + ": " + message;
-  return file + ": " + labels[number] + ": " + message.substr(0, at);
+  const auto labelled = [&](std::size_t from, std::size_t to, const std::string& rest) -> std::optional<std::string> {
+    std::size_t number = 0;
+    for (std::size_t i = from; i < to; ++i) {
+      if (std::isdigit(static_cast<unsigned char>(message[i])) == 0 || number >= labels.size()) return std::nullopt;
+      number = 10 * number + static_cast<std::size_t>(message[i] - '0');
+    }
+    if (number == 0 || number >= labels.size()) return std::nullopt;
+    return file + ": " + labels[number] + ": " + rest;
+  };
+  const std::string before = " (" + place + ":", first = place + ":", error = ": error: ";
+  std::optional<std::string> found;
+  if (const std::size_t at = message.rfind(before); at != std::string::npos && message.back() == ')')
+    found = labelled(at + before.size(), message.size() - 1, message.substr(0, at));
+  if (const std::size_t at = message.find(error); !found && message.starts_with(first) && at != std::string::npos)
+    found = labelled(first.size(), at, message.substr(at + error.size()));
+  return found ? *found : file + ": " + message;
 }
 
 }  // namespace

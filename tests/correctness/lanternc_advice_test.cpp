@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "lantern/codegen/toolchain/process.hpp"
 
@@ -12,12 +13,14 @@ using lantern::codegen::write_file;
 
 namespace {
 
-/// lanternc's messages about a model that does not compile; "@" stands for its directory.
-std::string said(const std::string& model) {
+/// lanternc's messages about a model that does not compile, with more arguments; "@" stands for its directory.
+std::string said(const std::string& model, const std::vector<std::string>& more = {}) {
   const TemporaryDirectory directory;
   const std::filesystem::path file = directory.path() / "m.cpp";
   write_file(file, "#include <lantern/lantern.hpp>\nusing namespace lantern;\n" + model);
-  const ProcessResult r = run_process({LANTERNC, file.string(), "-o", file.string() + ".out"});
+  std::vector<std::string> command{LANTERNC, file.string(), "-o", file.string() + ".out"};
+  command.insert(command.end(), more.begin(), more.end());
+  const ProcessResult r = run_process(command);
   CHECK(r.status == 1);
   std::string text = r.err;
   const std::string path = directory.path();
@@ -248,6 +251,97 @@ TEST_CASE("a Rep where C++ wants a value, and a name of another header, say what
   };
   for (const bool by_clang : {false, true})
     for (const auto* all : {&mistakes, &more}) check(by_clang, *all);
+}
+
+TEST_CASE("a name that is not called is no function of Lantern's") {
+  const auto undeclared = [](const std::string& line, const std::string& code, const std::string& name) {
+    const std::size_t at = code.rfind(name);
+    return "@/m.cpp:" + line + ":" + std::to_string(at + 1) + ": error: ‘" + name + "’ was not declared in this scope\n    " + line +
+           " | " + code + "\n      | " + std::string(at, ' ') + "^" + std::string(name.size() - 1, '~') + "\n";
+  };
+  const std::string f = "D f(D x) { return x * t; }", g = "D g(D x) { return x * value; }", h = "D h(D x) { return x < 1.0 + size; }";
+  CHECK(said("using D = Rep<double>;\n" + f + "\n" + g + "\n" + h + "\nint main() {}\n") ==
+        undeclared("4", f, "t") + undeclared("5", g, "value") + undeclared("6", h, "size") + "lanternc: error: @/m.cpp did not compile\n");
+}
+
+TEST_CASE("a Rep of one type for a Rep of another, and a cast of C++'s, are told how they are written") {
+  struct Mistake {
+    std::string code, place, message;
+  };
+  const std::vector<Mistake> all{
+      {"D f(I n) { return n; }", "n;", "expected a Rep<double>, got a Rep<int64_t>: write cast<double>(x)"},
+      {"D g(D x) { I n = x; return x; }", "x;", "expected a Rep<int64_t>, got a Rep<double>: write cast<int64_t>(x)"},
+      {"D h(F x) { return x; }", "x;", "expected a Rep<double>, got a Rep<float>: write cast<double>(x)"}};
+  for (const bool by_clang : {false, true}) {
+    std::string model = "using D = Rep<double>;\nusing F = Rep<float>;\nusing I = Rep<int64_t>;\n" +
+                        std::string(by_clang ? "D sign(D x) { if (x > 0.0) return x; return -x; }\n" : "double sign(double x) { return x; }\n");
+    std::string expected;
+    int line = 6;
+    for (const Mistake& m : all) {
+      const std::size_t at = m.code.find(m.place);
+      model += m.code + "\n";
+      // Clang shows where an initialisation's variable is.
+      const std::size_t shown = by_clang && m.code[at - 2] == '=' ? m.code.find("n =") : at;
+      ++line;
+      expected += "@/m.cpp:" + std::to_string(line) + ":" + std::to_string(shown + 1) + ": error: " + m.message + "\n    " +
+                  std::to_string(line) + " | " + m.code + "\n      | " + std::string(shown, ' ') + "^\n";
+    }
+    CHECK(said(model + "int main() {}\n") == expected + "lanternc: error: @/m.cpp did not compile\n");
+  }
+  CHECK(said("Rep<double> f(Rep<double> x) { return x * (double)x; }\nint main() {}\n") ==
+        "@/m.cpp:3:43: error: a Rep has no value yet, so it is no double: keep what is computed of it in a Rep (or write auto); "
+        "cast<T>(x) makes a Rep<T> of a Rep\n"
+        "    3 | Rep<double> f(Rep<double> x) { return x * (double)x; }\n"
+        "      |                                           ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+}
+
+TEST_CASE("two functions of one name in a file are one error") {
+  CHECK(said("Rep<double> f(Rep<double> x) { return x; }\nLANTERN_FUNCTION(df, f)\nLANTERN_FUNCTION(df, grad(f))\nint main() {}\n") ==
+        "@/m.cpp:5:1: error: there are two LANTERN_FUNCTIONs of the name 'df'; rename one\n"
+        "    5 | LANTERN_FUNCTION(df, grad(f))\n"
+        "      | ^\n"
+        "@/m.cpp:4:1: note: the other one is here\n"
+        "    4 | LANTERN_FUNCTION(df, f)\n"
+        "      | ^~~~~~~~~~~~~~~~\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+}
+
+TEST_CASE("a fault of the user's code while it is staged is told") {
+  const std::string told =
+      ": the program's functions over Rep and its static initialisers run in lanternc; look there for what C++ leaves undefined, or "
+      "run them under a debugger: gdb --args lanternc ...\n";
+  CHECK(said("const double* table = nullptr;\nRep<double> f(Rep<double> x) { return x * table[3]; }\nLANTERN_FUNCTION(df, f)\n"
+             "int main() {}\n") ==
+        "lanternc: error: a wrong address, such as a null pointer or an index outside, while LANTERN_FUNCTION(df, ...) was staged "
+        "(@/m.cpp:5)" + told);
+  CHECK(said("const double* table = nullptr;\ndouble first = table[0];\nRep<double> f(Rep<double> x) { return x * first; }\n"
+             "LANTERN_FUNCTION(df, f)\nint main() {}\n") ==
+        "lanternc: error: a wrong address, such as a null pointer or an index outside, while static initialisers ran" + told);
+  CHECK(said("volatile int none = 0;\nRep<double> f(Rep<double> x) { return x * double(1 / none); }\nLANTERN_FUNCTION(df, f)\n"
+             "int main() {}\n") ==
+        "lanternc: error: an arithmetic error, such as an integer divided by zero, while LANTERN_FUNCTION(df, ...) was staged "
+        "(@/m.cpp:5)" + told);
+}
+
+TEST_CASE("flags by which a program cannot be built say so") {
+  const std::string model = "Rep<double> f(Rep<double> x) { return x; }\nLANTERN_FUNCTION(df, f)\nint main() {}\n";
+  CHECK(said(model, {"--", "-mabi=ms"}) ==
+        "lanternc: error: -mabi=ms changes how functions are called, and Lantern's libraries are compiled without it: leave it out, "
+        "and write __attribute__((ms_abi)) at the functions that need it\n");
+  CHECK(said(model, {"--with-jit", "--", "-static"}) ==
+        "lanternc: error: --with-jit: expected a program with shared libraries, since LLVM is one; leave out -static\n");
+}
+
+TEST_CASE("a static program has no shared libraries, and needs no archive that it does not call") {
+  const TemporaryDirectory directory;
+  const std::string file = (directory.path() / "m.cpp").string(), program = (directory.path() / "m").string();
+  write_file(file, "#include <cstdio>\n#include <lantern/lantern.hpp>\nusing namespace lantern;\n"
+                   "Rep<double> f(Rep<double> x) { return x * x; }\nLANTERN_FUNCTION(df, grad(f))\n"
+                   "int main() { std::printf(\"%g\\n\", df(3.0)); }\n");
+  CHECK(run_process({LANTERNC, file, "-o", program, "--", "-static"}).status == 0);
+  CHECK(run_process({program}).out == "6\n");
+  CHECK(lantern::codegen::read_file(program).find(".interp") == std::string::npos);
 }
 
 TEST_CASE("containers of Reps are containers of C++: a Rep is no index of theirs") {

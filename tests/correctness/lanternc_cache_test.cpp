@@ -234,6 +234,36 @@ TEST_CASE("a result is used where all that it depends on is the same, and what c
   CHECK(place.run(command).cache == "miss: '" + model + "' has changed");
 }
 
+TEST_CASE("a header that would be read in the place of another, or that is asked for, makes a result out of date") {
+  const Workplace place;
+  const fs::path early = place.path() / "early", late = place.path() / "late", model = place.path() / "model.cpp",
+                 program = place.path() / "model";
+  for (const fs::path& folder : {early, late}) fs::create_directory(folder);
+  write_file(late / "factor.hpp", "#define FACTOR 2.0\n");
+  write_file(model,
+             "#include <cstdio>\n#include <lantern/lantern.hpp>\n#include <factor.hpp>\n"
+             "#if __has_include(<extra.hpp>)\n#define EXTRA 10.0\n#else\n#define EXTRA 0.0\n#endif\n"
+             "lantern::Rep<double> f(lantern::Rep<double> x) { return FACTOR * x + EXTRA; }\nLANTERN_FUNCTION(g, f)\n"
+             "int main() { std::printf(\"%g %g\\n\", g(1.0), FACTOR + EXTRA); }\n");
+  const std::vector<std::string> command{model, "-I", early, "-I", late, "-o", program};
+  const auto built = [&](const std::string& cache, const std::string& printed) {
+    CHECK(place.run(command).cache == cache);
+    CHECK(run_process({program}).out == printed);
+    CHECK(place.run(command).cache == "hit");
+  };
+  place.run(command);
+  built("hit", "2 2\n");
+  const std::string before = "miss: '" + early.string(), appeared = "' has appeared, where a header is looked for";
+  write_file(early / "factor.hpp", "#define FACTOR 3.0\n");
+  built(before + "/factor.hpp" + appeared, "3 3\n");
+  write_file(early / "extra.hpp", "");
+  built(before + "/extra.hpp" + appeared, "13 13\n");
+  fs::remove(early / "extra.hpp");
+  built(before + "/extra.hpp' is gone", "3 3\n");
+  fs::remove(early / "factor.hpp");
+  built(before + "/factor.hpp' is gone", "2 2\n");
+}
+
 TEST_CASE("a program that tells when it was built is built each time") {
   const Workplace place;
   const std::string model = place.path() / "model.cpp";

@@ -254,6 +254,11 @@ TEST_CASE("what goes wrong while a model runs names the node") {
   const std::string compiled =
       message([&] { onnx::compile(m, {.target = core::Target::c}).run({x, integers({1}, {7})}); });
   CHECK(compiled.find("test.onnx: node 'pick' (Gather): index") == 0);
+  m.graph.nodes[1] = node("TopK", {"r", "i"}, {"y", "places"});
+  m.graph.nodes[1].name = "best";
+  for (const std::int64_t k : {4, -1})
+    CHECK(running(m, {x, integers({1}, {k})}) == "test.onnx: node 'best' (TopK): expected k from 0 to the 3 elements of dimension 1, got k = " +
+                                                     std::to_string(k));
 }
 
 TEST_CASE("signatures that do not fit") {

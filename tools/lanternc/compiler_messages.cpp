@@ -267,7 +267,8 @@ std::optional<std::string> in_lanterns_words(const MessageGroup& group, const st
     if (auto words = rule(group.main.text)) return words;
   for (const auto rule : {index_of_container, ambiguous_name, missing_rep})
     if (auto words = rule(group)) return words;
-  return remedy(group.main.text, texts_of(group.notes), include);
+  const std::string line = group.main.below.empty() ? std::string() : plain(group.main.below.front());
+  return remedy(group.main.text, texts_of(group.notes), line, include);
 }
 
 bool is_error(const CompilerMessage& m) { return m.kind.find("error") != std::string::npos; }
@@ -356,6 +357,37 @@ void join_range_errors(std::vector<MessageGroup>& groups) {
     g.main.text = other->main.text = no_range;
     g.notes.clear(), other->notes.clear();
   }
+}
+
+/// Of two LANTERN_FUNCTIONs of one name the compiler tells several declarations that the macro makes: the first is enough.
+void join_name_errors(std::vector<MessageGroup>& groups) {
+  constexpr string_view expanded = "in expansion of macro ";
+  const auto is_second = [](const MessageGroup& g) {
+    return is_error(g.main) && g.main.text.starts_with("redefinition of ") && g.main.text.find("lantern_program_") != std::string::npos;
+  };
+  const auto found = std::ranges::find_if(groups, is_second);
+  if (found == groups.end()) return;
+  const auto lines_of = [](const MessageGroup& g) {
+    std::set<std::pair<std::string, std::uint32_t>> lines{{g.main.place.file, g.main.place.line}};
+    for (const MessagePlace& p : g.main.chain) lines.insert({p.file, p.line});
+    for (const CompilerMessage& n : g.notes)
+      if (n.text.starts_with(expanded) || n.text.starts_with("expanded from macro ")) lines.insert({n.place.file, n.place.line});
+    return lines;
+  };
+  const auto second = lines_of(*found);
+  const auto follows = [&](const MessageGroup& g) {
+    const bool declares = g.main.text.starts_with("redefinition of ") || g.main.text.starts_with("conflicting declaration ");
+    return is_error(g.main) && declares && !is_second(g) && std::ranges::any_of(lines_of(g), [&](const auto& l) { return second.contains(l); });
+  };
+  for (MessageGroup& g : groups) {
+    if (!is_second(g)) continue;
+    const auto expands = [&](const CompilerMessage& n) { return n.text.starts_with(expanded); };
+    const auto here = std::ranges::find_if(g.notes, expands);
+    if (here == g.notes.end()) continue;
+    for (auto other = here + 1; other != g.notes.end(); ++other)
+      if (expands(*other)) other->first_line.replace(other->first_line.find(expanded), std::string::npos, other->text = "the other one is here");
+  }
+  std::erase_if(groups, follows);
 }
 
 class MessageWriter {
@@ -585,6 +617,7 @@ std::string messages_for_users(const std::string& output, const MessageOptions& 
   if (is_crash(output)) return output;
   std::vector<MessageGroup> groups = groups_of(output);
   join_range_errors(groups);
+  join_name_errors(groups);
   if (std::ranges::none_of(groups, [](const MessageGroup& g) { return !g.main.kind.empty(); })) return output;
   MessageWriter writer(options, output.find("\x1b[") != std::string::npos);
   // Where Clang finds errors in all functions with native control flow, nothing is rewritten: those errors come first. So does

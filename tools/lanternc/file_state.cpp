@@ -1,9 +1,11 @@
-// A kept text begins with a line for each file: its state, a tab, its name; then an empty line.
+// A kept text begins with a line for each file: its state, or whether it is there, a tab, its name; then an empty line.
 #include "file_state.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
+#include <sstream>
 
 #include "comments.hpp"
 #include "lantern/codegen/toolchain/content_hash.hpp"
@@ -20,12 +22,69 @@ std::string hash_without_comments(const std::string& file) {
   return codegen::content_hash(text.find('\0') == std::string::npos ? without_comments(text) : text);
 }
 
+bool of_user(const std::string& file, const Installation& installation) {
+  return !file.starts_with("/usr/") && !file.starts_with(installation.include.string());
+}
+
+/// The directories that are searched for headers, as the flags and the environment name them.
+std::vector<std::string> searched_directories(const std::vector<std::string>& flags) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < flags.size(); ++i)
+    for (const std::string_view kind : {"-iquote", "-isystem", "-idirafter", "-I"}) {
+      if (!flags[i].starts_with(kind)) continue;
+      const std::string joined = flags[i].substr(kind.size());
+      if (!joined.empty())
+        all.push_back(joined);
+      else if (i + 1 < flags.size())
+        all.push_back(flags[i + 1]);
+      break;
+    }
+  for (const char* name : {"CPATH", "CPLUS_INCLUDE_PATH"}) {
+    const char* value = std::getenv(name);
+    std::istringstream list(value != nullptr ? value : "");
+    for (std::string directory; std::getline(list, directory, ':');) all.push_back(directory.empty() ? "." : directory);
+  }
+  return all;
+}
+
+/// The names behind #include, #include_next and __has_include.
+std::set<std::string> named_headers(const std::string& text) {
+  std::set<std::string> names;
+  for (const std::string_view word : {"include", "__has_include"})
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+      const std::size_t open = text.find_first_not_of(" \t(", text.find_first_of(" \t(<\"", at));
+      if (open == std::string::npos || (text[open] != '<' && text[open] != '"')) continue;
+      const std::size_t close = text.find_first_of(text[open] == '<' ? ">\n" : "\"\n", open + 1);
+      if (close != std::string::npos && text[close] != '\n') names.insert(text.substr(open + 1, close - open - 1));
+    }
+  return names;
+}
+
 }  // namespace
+
+std::vector<std::string> searched_places(const std::vector<std::string>& files, const std::vector<std::string>& flags,
+                                         const Installation& installation) {
+  const std::vector<std::string> directories = searched_directories(flags);
+  std::set<std::string> places;
+  std::error_code ignored;
+  for (const std::string& file : files) {
+    if (!of_user(file, installation) || !std::filesystem::is_regular_file(file, ignored)) continue;
+    for (const std::string& name : named_headers(codegen::read_file(file))) {
+      places.insert((std::filesystem::path(file).parent_path() / name).string());
+      for (const std::string& directory : directories) places.insert((std::filesystem::path(directory) / name).string());
+    }
+  }
+  return {places.begin(), places.end()};
+}
+
+std::string_view presence(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored) ? "there" : "not there";
+}
 
 std::string file_state(const std::string& file, const Installation& installation) {
   const std::string all = codegen::file_hash(file);
-  const bool of_others = file.starts_with("/usr/") || file.starts_with(installation.include.string());
-  return all.empty() || of_others ? all : all + " " + hash_without_comments(file);
+  return all.empty() || !of_user(file, installation) ? all : all + " " + hash_without_comments(file);
 }
 
 std::string_view but_for_comments(std::string_view state) {
@@ -52,8 +111,9 @@ std::string environment_state() {
   return all;
 }
 
-KeptTexts::KeptTexts(const std::string& part, unsigned megabytes, const Installation& installation, bool on)
-    : installation_(installation) {
+KeptTexts::KeptTexts(const std::string& part, unsigned megabytes, const Installation& installation,
+                     const Options& options, bool on)
+    : installation_(installation), options_(options) {
   if (!on) return;
   if (const auto directory = codegen::private_cache_directory(part))
     cache_.emplace(*directory, codegen::cache_limit(megabytes));
@@ -73,9 +133,15 @@ std::optional<KeptTexts::Kept> KeptTexts::find(const std::string& name) {
     const std::string_view line = std::string_view(*all).substr(at, end - at);
     const std::size_t tab = line.find('\t');
     if (tab == std::string_view::npos) return std::nullopt;
-    kept.files.emplace_back(line.substr(tab + 1));
-    if (!is_in_state(kept.files.back(), line.substr(0, tab), true)) return std::nullopt;
+    const std::string file(line.substr(tab + 1));
+    const std::string_view state = line.substr(0, tab);
     at = end + 1;
+    if (state == "there" || state == "not there") {
+      if (presence(file) != state) return std::nullopt;
+      continue;
+    }
+    if (!is_in_state(file, state, true)) return std::nullopt;
+    kept.files.push_back(file);
   }
 }
 
@@ -89,6 +155,9 @@ void KeptTexts::keep(const std::string& name, const std::string& text, std::vect
     if (state.empty() || file.find('\n') != std::string::npos) return;
     all += state + "\t" + file + "\n";
   }
+  files.insert(files.end(), options_.sources.begin(), options_.sources.end());  // their contents are a part of the name
+  for (const std::string& place : searched_places(files, options_.compile_flags, installation_))
+    if (place.find('\n') == std::string::npos) all += std::string(presence(place)) + "\t" + place + "\n";
   cache_->store(name, all + "\n" + text);
 }
 

@@ -15,14 +15,15 @@ struct Installation {
 
   /// What a program is linked with, in order; with or without compile(). Libraries of optional headers (data, linalg,
   /// with compile() also onnx) and what these call are among them where they are installed: a linker takes of them only
-  /// what the program calls.
-  std::vector<std::string> link_arguments(bool with_jit) const;
+  /// what the program calls. `is_static`: a program without shared libraries, of those that are installed as archives.
+  std::vector<std::string> link_arguments(bool with_jit, bool is_static) const;
 
-  /// Libraries that those of optional headers call, and that are not installed.
-  std::vector<std::string> missing_libraries() const;
+  /// Libraries that are not installed, or not as archives, and that what a linker said asks for: those of optional
+  /// headers call them, or the user's code calls fmt.
+  std::vector<std::string> missing_libraries(const std::string& linker_said, bool is_static) const;
 
   /// fmt and the like: there for the user's own code, and at no cost where it uses none.
-  std::vector<std::string> optional_arguments() const;
+  std::vector<std::string> optional_arguments(bool is_static) const;
 };
 
 /// PREFIX/include and PREFIX/lib where the executable is PREFIX/bin/lanternc; else the build tree. Error

@@ -2,12 +2,63 @@
 #include "interruption.hpp"
 
 #include <signal.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
+#include <cstring>
 #include <thread>
+#include <vector>
 
 #include "lantern/codegen/toolchain/process.hpp"
 
 namespace lantern::tool {
+
+namespace {
+
+constexpr std::array<int, 5> faults{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+std::array<struct sigaction, faults.size()> before_faults;
+std::string fault_text;
+std::atomic<bool> tidied = false,  ///< a thread waits for SIGTERM
+    faulty = false;
+
+/// Nothing but what a handler may do.
+void tell_fault(int signal) {
+  const char* kind = signal == SIGFPE ? "an arithmetic error, such as an integer divided by zero"
+                     : signal == SIGILL ? "an illegal instruction"
+                     : signal == SIGABRT ? "a call of abort"
+                                         : "a wrong address, such as a null pointer or an index outside";
+  for (const char* part : {"lanternc: error: ", kind, fault_text.c_str()})
+    if (::write(STDERR_FILENO, part, std::strlen(part)) < 0) break;
+  if (!tidied) ::_exit(1);
+  faulty = true;
+  ::kill(::getpid(), SIGTERM);
+  while (true) ::pause();
+}
+
+}  // namespace
+
+FaultsOfUser::FaultsOfUser(const std::string& what) {
+  fault_text = ", while " + what +
+               ": the program's functions over Rep and its static initialisers run in lanternc; look there for what C++ leaves "
+               "undefined, or run them under a debugger: gdb --args lanternc ...\n";
+  // A recursion that has no stack left needs another one for its message.
+  static std::vector<char> stack(1 << 16);
+  stack_t other{};
+  other.ss_sp = stack.data();
+  other.ss_size = stack.size();
+  ::sigaltstack(&other, nullptr);
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    struct sigaction action {};
+    action.sa_handler = tell_fault;
+    action.sa_flags = SA_ONSTACK;
+    ::sigaction(faults[i], &action, &before_faults[i]);
+  }
+}
+
+FaultsOfUser::~FaultsOfUser() {
+  for (std::size_t i = 0; i < faults.size(); ++i) ::sigaction(faults[i], &before_faults[i], nullptr);
+}
 
 void tidy_up_when_interrupted() {
   sigset_t awaited;
@@ -17,10 +68,12 @@ void tidy_up_when_interrupted() {
     if (::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) ::sigaddset(&awaited, signal);
   }
   ::pthread_sigmask(SIG_BLOCK, &awaited, nullptr);  // in the threads to come too
+  tidied = ::sigismember(&awaited, SIGTERM) == 1;
   std::thread([awaited] {
     int signal = 0;
     if (::sigwait(&awaited, &signal) != 0) return;
     codegen::abandon_work();
+    if (faulty) ::_exit(1);
     ::pthread_sigmask(SIG_UNBLOCK, &awaited, nullptr);
     ::raise(signal);
   }).detach();

@@ -21,7 +21,7 @@ bool may_keep(const Options& options) {
 }  // namespace
 
 KeptStages::KeptStages(const Options& options, const UserCode& code)
-    : options_(options), kept_("staged", 64, code.installation(), may_keep(options)) {
+    : options_(options), kept_("staged", 64, code.installation(), options, may_keep(options)) {
   for (const std::string& flag : options.compile_flags)
     if (flag.starts_with("-Werror")) return;  // a function that nothing uses any more is an error of the staging image
   if (may_keep(options)) name_ = code.staged_name();

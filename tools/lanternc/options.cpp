@@ -230,7 +230,15 @@ void describe(CLI::App& app, Given& given) {
 }
 
 /// Flags after `--`: files and linker flags are for linking, all others for both steps.
+/// Lanternc and Lantern's libraries call staged code, and it calls them, as the System V ABI says.
+void refuse_other_calls(const std::string& flag) {
+  if (flag == "-mabi=ms")
+    throw Error("-mabi=ms changes how functions are called, and Lantern's libraries are compiled without it: leave it out, and "
+                "write __attribute__((ms_abi)) at the functions that need it");
+}
+
 void add_compiler_flags(const Words& flags, Options& o) {
+  std::ranges::for_each(flags, refuse_other_calls);
   for (std::size_t i = 0; i < flags.size(); ++i) {
     const std::string& f = flags[i];
     const bool takes_next = f == "-l" || f == "-L" || f == "-Xlinker" || f == "-u" || f == "-T";

@@ -42,7 +42,8 @@ Remedy conversion(string_view error) {
   struct Wording {
     string_view begin, to, end;
   };
-  constexpr std::array<Wording, 5> wordings{{{"cannot convert ‘", "to ‘", "’"},
+  constexpr std::array<Wording, 6> wordings{{{"cannot convert ‘", "to ‘", "’"},
+                                             {"invalid cast from type ‘", "to type ‘", "’"},
                                              {"invalid ‘static_cast’ from type ‘", "to type ‘", "’"},
                                              {"no viable conversion from '", "to '", "'"},
                                              {"no matching conversion for static_cast from '", "to '", "'"},
@@ -75,6 +76,35 @@ bool is_rep_of(string_view type, string_view tag) {
   type.remove_prefix(std::min(type.find("Rep<") + 4, type.size()));
   if (type.starts_with("lantern::core::")) type.remove_prefix(string_view("lantern::core::").size());
   return type.starts_with(tag);
+}
+
+/// How a number's type is written between < and > of Rep and cast.
+string_view written(string_view number) {
+  if (number == "long" || number == "long int") return "int64_t";
+  return number == "int" ? "int32_t" : number;
+}
+
+/// A Rep of one number that is to become a Rep of another: return n, where a Rep<double> is returned.
+Remedy between_reps(string_view error) {
+  constexpr std::array<string_view, 3> begins{"could not convert ‘", "conversion from ‘", "no viable conversion from "};
+  if (std::ranges::none_of(begins, [&](string_view begin) { return error.starts_with(begin); })) return std::nullopt;
+  const bool gcc = has(error, "‘");
+  const string_view open = gcc ? "from ‘" : "from '", of_returned = "of type '", quote = gcc ? "’" : "'";
+  std::size_t from = gcc ? error.find(open) + open.size() : error.find('\'') + 1;
+  if (!gcc && has(error, of_returned)) from = error.find(of_returned) + of_returned.size();
+  std::size_t to = error.npos;
+  for (const string_view before : {"’ to ‘", "} to ‘", "type ‘", "' to '", ") to '", "type '"})
+    if (const std::size_t at = error.rfind(before); at != error.npos && (to == error.npos || at + before.size() > to)) to = at + before.size();
+  if (from > error.size() || to > error.size() || to <= from) return std::nullopt;
+  const auto number_of = [&](string_view quoted) {
+    const string_view type = meant(quoted, quote);
+    const auto number = is_rep(type) ? between(type, "Rep<", ">") : std::nullopt;
+    return number && is_number(*number) ? *number : string_view();
+  };
+  const string_view given = number_of(error.substr(from)), wanted = number_of(error.substr(to));
+  if (given.empty() || wanted.empty() || given == wanted) return std::nullopt;
+  const std::string type(written(wanted));
+  return told("expected a Rep<" + type + ">, got a Rep<" + std::string(written(given)) + ">: write cast<" + type + ">(x)");
 }
 
 /// a[x] of a number with a fraction, m[i] of a matrix.
@@ -123,6 +153,14 @@ Remedy iterators(string_view error) {
   return std::nullopt;
 }
 
+/// Two LANTERN_FUNCTIONs of one name.
+Remedy same_name(string_view error) {
+  auto name = between(error, "redefinition of ‘auto lantern_program_", "()’");
+  if (!name) name = between(error, "redefinition of 'lantern_program_", "'");
+  if (!name) return std::nullopt;
+  return told("there are two LANTERN_FUNCTIONs of the name '" + std::string(*name) + "'; rename one");
+}
+
 /// auto [a, b] = x, where x is one Rep.
 Remedy binding(string_view error) {
   if (!error.starts_with("cannot decompose ") || !has(error, "Rep<")) return std::nullopt;
@@ -142,14 +180,22 @@ std::string text_of(const std::filesystem::path& file) {
   std::ifstream in(file);
   return {std::istreambuf_iterator<char>(in), {}};
 }
-/// Whether a file declares a function of this name: behind its type, at the beginning of a line or behind [[nodiscard]].
-/// Other lines that are indented may be variables of functions.
+/// Whether users may call what a header declares here: it is in no namespace detail.
+bool is_public(string_view header, std::size_t at) {
+  const std::size_t opened = header.rfind("\nnamespace ", at), closed = header.rfind("\n}  // namespace", at);
+  if (opened == string_view::npos || (closed != string_view::npos && closed > opened)) return true;
+  return !header.substr(opened + 1).starts_with("namespace detail ");
+}
+/// Whether a file declares a public function of this name: behind its type, at the beginning of a line or behind
+/// [[nodiscard]]. Other lines that are indented may be variables of functions.
 bool declares(const std::filesystem::path& file, const std::string& name) {
   const std::string text = text_of(file);
   const std::string declared = " " + name + "(";
   for (std::size_t at = text.find(declared, 1); at != std::string::npos; at = text.find(declared, at + 1)) {
     const std::size_t line = text.rfind('\n', at) + 1;
-    if (ir::is_word(text[line]) || ir::trimmed(std::string_view(text).substr(line, at - line)).starts_with("[[nodiscard]]")) return true;
+    const bool declared_here =
+        ir::is_word(text[line]) || ir::trimmed(string_view(text).substr(line, at - line)).starts_with("[[nodiscard]]");
+    if (declared_here && is_public(text, at)) return true;
   }
   return false;
 }
@@ -161,8 +207,18 @@ bool any_declares(const std::filesystem::path& folder, const std::string& name) 
   });
 }
 
-/// A name of one of the headers beside lantern.hpp.
-Remedy missing_header(string_view error, const std::vector<string_view>& notes, const std::string& include) {
+/// Whether a line calls a function of this name: name(...) or name<...>(...).
+bool calls(string_view line, string_view name) {
+  for (std::size_t at = line.find(name); at != string_view::npos; at = line.find(name, at + 1)) {
+    const string_view behind = line.substr(at + name.size());
+    if ((at == 0 || !ir::is_word(line[at - 1])) && (behind.starts_with('(') || behind.starts_with('<'))) return true;
+  }
+  return false;
+}
+
+/// A name of one of the headers beside lantern.hpp. A name that is not called is more likely a variable of the user's
+/// than one of Lantern's functions.
+Remedy missing_header(string_view error, const std::vector<string_view>& notes, string_view line, const std::string& include) {
   std::optional<string_view> name;
   if (error.starts_with("‘") && (has(error, "’ was not declared") || has(error, "’ has not been declared")))
     name = between(error, "‘", "’");
@@ -182,6 +238,7 @@ Remedy missing_header(string_view error, const std::vector<string_view>& notes, 
   constexpr std::array<const char*, 7> headers{"linalg", "special", "solvers", "nn", "random", "onnx", "distributed"};
   for (const char* header : headers)
     if (*name == header) return told("write #include <lantern/" + std::string(header) + ".hpp>: namespace " + header + " is there");
+  if (!calls(line, *name)) return std::nullopt;
   for (const char* header : headers) {
     const std::string qualified = std::string(header) + "::" + std::string(*name);
     if (has(text_of(lantern / (std::string(header) + ".hpp")), qualified + "(") ||  // made by a macro; the header tells
@@ -220,12 +277,13 @@ std::optional<Indexing> indexing(string_view error, const std::vector<string_vie
   return found;
 }
 
-std::optional<std::string> remedy(string_view error, const std::vector<string_view>& notes, const std::string& include) {
-  for (const auto rule : {conversion, other_operator, iterators, binding})
+std::optional<std::string> remedy(string_view error, const std::vector<string_view>& notes, string_view line,
+                                  const std::string& include) {
+  for (const auto rule : {conversion, between_reps, other_operator, iterators, binding, same_name})
     if (auto words = rule(error)) return words;
   for (const auto rule : {element, function_of_values})
     if (auto words = rule(error, notes)) return words;
-  return missing_header(error, notes, include);
+  return missing_header(error, notes, line, include);
 }
 
 }  // namespace lantern::tool

@@ -8,9 +8,10 @@
 
 namespace lantern::tool {
 
-/// The remedy for an error with these notes, as g++ or Clang words them; nothing where none is known. `include`: the
-/// folder of Lantern's headers, where names that are not declared are looked for; empty: nowhere.
-std::optional<std::string> remedy(std::string_view error, const std::vector<std::string_view>& notes,
+/// The remedy for an error with these notes, as g++ or Clang words them; nothing where none is known. `line`: the line
+/// of the program where it is. `include`: the folder of Lantern's headers, where functions that are not declared are
+/// looked for; empty: nowhere.
+std::optional<std::string> remedy(std::string_view error, const std::vector<std::string_view>& notes, std::string_view line,
                                   const std::string& include);
 
 /// The types of an error about a[i], without aliases.

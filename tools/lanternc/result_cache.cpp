@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::uintmax_t result_megabytes = 512;
+constexpr std::string_view searched = "looked for ";  ///< before a place of searched_places
 
 /// In one line.
 std::string escaped(const std::string& text) {
@@ -175,6 +176,10 @@ std::optional<ResultCache::Entry> ResultCache::find() {
     return std::nullopt;
   }
   for (const auto& [what, value] : entry->parts) {
+    if (what.starts_with(searched) && presence(what.substr(searched.size())) != value) {
+      why_ = "'" + what.substr(searched.size()) + (value == "there" ? "' is gone" : "' has appeared, where a header is looked for");
+      return std::nullopt;
+    }
     if (!what.starts_with("file ")) continue;
     const std::string file = what.substr(5);
     if (is_in_state(file, value, shows_no_comment(options_) && entry->messages.empty())) continue;
@@ -232,6 +237,8 @@ void ResultCache::keep(const Output& output, const std::vector<std::string>& fil
     if (hash.empty()) return;  // it is gone already: nothing can be said of the next run
     entry.parts.emplace_back(what, hash);
   }
+  for (const std::string& place : searched_places(all, options_.compile_flags, installation_))
+    entry.parts.emplace_back(std::string(searched) + place, presence(place));
   cache_->store(name_, entry.text());
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "interruption.hpp"
 #include "output_to_errors.hpp"
 #include "report.hpp"
 
@@ -60,7 +61,10 @@ void load(UserCode& code) {
   while (true) {
     const std::filesystem::path image = code.staging_image(missing);
     const std::terminate_handler before = std::set_terminate(initialiser_threw);
-    const void* handle = ::dlopen(image.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    const void* handle = [&] {
+      const FaultsOfUser told("static initialisers ran");
+      return ::dlopen(image.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    }();
     std::set_terminate(before);
     if (handle != nullptr) return;
     std::string why = ::dlerror();

@@ -101,7 +101,7 @@ UserCode::UserCode(const Options& options, Installation installation, Compiler c
     : options_(options),
       installation_(std::move(installation)),
       compiler_(std::move(compiler)),
-      kept_objects_("objects", 256, installation_, options.cache) {
+      kept_objects_("objects", 256, installation_, options, options.cache) {
   for (std::size_t i = 0; i < options.sources.size(); ++i) sources_.push_back(prepared(options.sources[i], i));
   if (options.emit == Emit::program && !options.explain)
     for (std::size_t i = 0; i < sources_.size(); ++i) program_.push_back(program_object(i));
@@ -343,6 +343,10 @@ Words UserCode::finished_program() {
   return paths;
 }
 
+bool UserCode::links_static() const {
+  return std::ranges::any_of(options_.link_flags, [](const std::string& f) { return f == "-static" || f == "-static-pie"; });
+}
+
 codegen::ProcessResult UserCode::link(Words arguments, const std::filesystem::path& to, bool tells) {
   Words command = compiler_.command;
   append(command, installation_.flags);
@@ -377,7 +381,7 @@ std::filesystem::path UserCode::staging_image(const Words& missing) {
   for (const std::string& name : missing) arguments.push_back("-Wl,--defsym=" + name + "=0");
   // Functions that only main calls may be missing here: -z lazy.
   append(arguments, {"-shared", "-Wl,-z,lazy"});
-  append(arguments, installation_.optional_arguments());
+  append(arguments, installation_.optional_arguments(false));
   const std::filesystem::path image = directory() / "staging_image.so";
   if (link(arguments, image, true).status != 0) throw Error("the staging image did not link");
   return image;
@@ -389,7 +393,7 @@ std::filesystem::path UserCode::link_program(const std::vector<std::filesystem::
   const auto linked = [&](bool tells) {
     Words arguments = finished_program();
     for (const auto& path : generated) arguments.push_back(path.string());
-    append(arguments, installation_.link_arguments(options_.with_jit));
+    append(arguments, installation_.link_arguments(options_.with_jit, links_static()));
     append(arguments, more_arguments);
     return link(arguments, program, tells);
   };
@@ -406,8 +410,9 @@ std::filesystem::path UserCode::link_program(const std::vector<std::filesystem::
       tell("note: the external function '" + name +
            "' is called by its name: it has to be a C function, declared "
            "extern \"C\", of the program or of what is linked to it: lanternc ... -- more.o -lmore\n");
-  for (const std::string& what : installation_.missing_libraries())
-    if (linking.err.find("lantern") != std::string::npos) tell("note: not linked, since it is not installed: " + what + "\n");
+  for (const std::string& what : installation_.missing_libraries(linking.err, links_static()))
+    tell("note: not linked, since it is not installed" + std::string(links_static() ? " as an archive, lib....a, which -static needs: " : ": ") +
+         what + "\n");
   throw Error("the program did not link");
 }
 
@@ -423,7 +428,7 @@ std::filesystem::path UserCode::merged_object(const std::vector<std::filesystem:
     // Whether something asks for a function over Reps that was left out, linking tells; of several files one may ask another
     // for a variable.
     Words trial = arguments;
-    append(trial, installation_.link_arguments(options_.with_jit));
+    append(trial, installation_.link_arguments(options_.with_jit, links_static()));
     const codegen::ProcessResult linking = link(trial, directory() / "trial", false);
     if (linking.status != 0 && (sources_.size() > 1 || linking.err.find("lantern::core::Rep<") != std::string::npos)) {
       for (std::size_t i = 0; i < sources_.size(); ++i) compile_whole(i);

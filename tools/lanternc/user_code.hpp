@@ -93,6 +93,8 @@ class UserCode {
   Words finished_program();
   /// What the compiler said about the user's files. `of_program`: about the program's part; nothing: about whole files.
   void tell_messages(const std::string& text, std::optional<bool> of_program) const;
+  /// Whether the user asks for a program without shared libraries.
+  bool links_static() const;
   /// `tells`: also what went wrong.
   codegen::ProcessResult link(Words arguments, const std::filesystem::path& to, bool tells);
   Words files_of(const Object& object) const;

@@ -44,7 +44,13 @@ void Complaints::refuse_macro(const Node* n) {
   if (!n->in_macro) return;
   complain(n->key, 1,
            "staged control flow is written by the macro '" + n->macro +
-               "'; write a function template instead of the macro");
+               "'; write out its text, or make the macro a function template");
+}
+
+void Complaints::refuse_jump(const Node* n) {
+  if (!n->in_macro) return;
+  complain(n->key, 1,
+           "a jump out of staged control flow is written by the macro '" + n->macro + "', among other statements; write out its text");
 }
 
 void Complaints::refuse_function(const Function& f, bool early) {

@@ -24,6 +24,8 @@ class Complaints {
   void refuse_braces(const Node* block);
   /// A statement or operator that a macro writes.
   void refuse_macro(const Node* n);
+  /// A break, continue or return that is a part of what a macro writes.
+  void refuse_jump(const Node* n);
   /// A function that cannot be left, or cannot be entered, under a staged condition. `early`: it returns so.
   void refuse_function(const Function& f, bool early);
   /// What must not happen under a staged condition, in an expression that is under one. `staged_at`: where

@@ -553,11 +553,16 @@ class Lowering : Complaints {
         return pieces(s, inner);
       }
       case NodeKind::break_exit:
-        return place.own_break ? raw(s) : statement_of(place.region->on_break());
+        if (place.own_break) return raw(s);
+        refuse_jump(s);
+        return statement_of(place.region->on_break());
       case NodeKind::continue_exit:
-        return place.own_continue ? raw(s) : statement_of(place.region->on_continue());
+        if (place.own_continue) return raw(s);
+        refuse_jump(s);
+        return statement_of(place.region->on_continue());
       case NodeKind::return_exit:
         if (place.region == nullptr || place.region->kind == Region::Kind::function) return pieces(s, place);
+        refuse_jump(s);
         return statement_of(
             place.region->on_return(s->condition != nullptr ? text(s->condition, place) : ""));
       case NodeKind::obstacle: {
