@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
@@ -79,12 +80,19 @@ class EqualNumbers {
     const auto unknowns = number.unknowns();
     if (unknowns.size() != 1 || number != IndexForm::of(unknowns[0])) return false;
     if (std::ranges::count(form.unknowns(), unknowns[0]) > 0) return false;
-    others_.emplace_back(unknowns[0], form);
+    others_.emplace(unknowns[0], form);
     return true;
   }
   IndexForm in_terms_of_others(IndexForm form) const {
-    for (const auto& [number, by] : others_)  // each was put in terms of those before it
-      if (form.split(number)) form = form.with(number, by);
+    for (bool again = !others_.empty(); again;) {  // each was put in terms of those before it: this ends
+      again = false;
+      for (const Unknown& u : form.unknowns()) {
+        const auto by = others_.find(u);
+        if (by == others_.end() || !form.split(u)) continue;
+        form = form.with(u, by->second);
+        again = true;
+      }
+    }
     return form;
   }
 
@@ -102,7 +110,7 @@ class EqualNumbers {
   }
   void join(Place a, Place b) { parent_[static_cast<std::size_t>(root(a))] = root(b); }
 
-  std::vector<std::pair<Unknown, IndexForm>> others_;
+  std::map<Unknown, IndexForm> others_;
   std::vector<IndexForm> forms_;
   std::vector<Place> parent_;
 };

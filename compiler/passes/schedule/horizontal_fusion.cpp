@@ -33,8 +33,9 @@ constexpr std::int64_t row_from = 16;
 constexpr std::size_t most_arguments = 3800;
 /// What a joined body weighs at most: a kernel has the registers of the member that needs most.
 constexpr std::int64_t longest = 2400;
-/// Operations between loops that are looked through.
-constexpr std::ptrdiff_t far = 4000;
+/// Operations between loops that are looked through, and groups that a loop might join.
+constexpr std::ptrdiff_t far = 2000;
+constexpr int most_tried = 8;
 
 /// How a block of threads shares the iterations of a loop.
 enum class Share {
@@ -154,6 +155,7 @@ std::optional<Member> member(Op* loop, const EqualNumbers& equal) {
 /// The loops of a block that will be one, side by side.
 struct Group {
   std::vector<Member> members;
+  std::size_t number = 0;
 
   bool fails() const { return std::ranges::any_of(members, &Member::fails); }
   std::vector<Op*> loops() const {
@@ -207,13 +209,29 @@ class SideBySide {
  private:
   /// Beside the latest group that it can join, or in one of its own.
   void place(const Member& m) {
-    for (auto g = groups_.rbegin(); g != groups_.rend(); ++g) {
+    int tried = 0;
+    for (auto g = groups_.rbegin(); g != groups_.rend() && tried < most_tried; ++g, ++tried) {
       if (!beside(*g, m)) continue;
       g->members.push_back(m);
+      member_of_[m.loop] = g->number;
       std::rotate(std::prev(g.base()), g.base(), groups_.end());  // it is the latest now
       return;
     }
-    groups_.push_back({{m}});
+    groups_.push_back({.members = {m}, .number = groups_.size()});
+    member_of_[m.loop] = groups_.back().number;
+  }
+
+  /// Whether it is a kernel, or holds some, that may tell a failure.
+  bool may_fail_there(const Op* op) {
+    const auto [it, added] = failing_.try_emplace(op, false);
+    if (!added) return it->second;
+    bool fails = op->is(Opcode::call_);
+    if (op->is(Opcode::loop_) && ir::is_parallel(*op)) {
+      fails = may_fail(op, equal_);
+    } else {
+      for (Block* b : op->blocks) ir::walk(b, [&](const Op* inner) { fails |= inner->is(Opcode::loop_); });
+    }
+    return failing_[op] = fails;
   }
 
   /// Moves a group to a later loop, where that can be.
@@ -223,10 +241,9 @@ class SideBySide {
     for (const Member& one : g.members) sum += one.weight;
     if (sum > longest) return false;
     const auto found = between(loops, m.loop, far, [&](Op* op) {
-      for (const Group& other : groups_) {
-        std::vector<Op*> all = other.loops();
-        if (std::ranges::find(all, op) != all.end()) return all;
-      }
+      const auto number = member_of_.find(op);
+      if (number != member_of_.end())
+        return std::ranges::find(groups_, number->second, &Group::number)->loops();
       return std::vector<Op*>{op};
     });
     if (!found) return false;
@@ -432,6 +449,8 @@ class SideBySide {
   Block* block_;
   EqualNumbers equal_;
   std::vector<Group> groups_;
+  std::unordered_map<const Op*, std::size_t> member_of_;  ///< the number of its group
+  std::unordered_map<const Op*, bool> failing_;
 };
 
 /// Blocks of the host: those outside of parallel loops.
