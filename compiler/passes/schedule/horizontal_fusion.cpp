@@ -240,22 +240,20 @@ class SideBySide {
     std::int64_t sum = m.weight;
     for (const Member& one : g.members) sum += one.weight;
     if (sum > longest) return false;
-    const auto found = between(loops, m.loop, far, [&](Op* op) {
+    const auto found = between(loops, m.loop, far, doings_, [&](Op* op) {
       const auto number = member_of_.find(op);
       if (number != member_of_.end())
         return std::ranges::find(groups_, number->second, &Group::number)->loops();
       return std::vector<Op*>{op};
     });
     if (!found) return false;
-    bool needs = false;
-    const auto look = [&](const Op* op) {
-      for (const Value* v : op->operands) needs |= found->made.contains(v);
-    };
-    look(m.loop);
-    for (Block* b : m.loop->blocks) ir::walk(b, look);
-    if (needs ||
-        !undisturbed(loops, m.loop, *found, {.first_fails = g.fails(), .last_fails = true, .handed_on = {}}))
-      return false;
+    const auto is_made = [&](const Value* v) { return found->made.contains(v); };
+    if (std::ranges::any_of(doings_.of(m.loop).operands, is_made)) return false;
+    const auto tells = [&](const Op* op) { return may_fail_there(op); };
+    if (g.fails() && std::ranges::any_of(found->earlier, tells)) return false;
+    if (m.fails && std::ranges::any_of(found->later, tells)) return false;
+    const Reordering how{.first_fails = g.fails(), .last_fails = true, .handed_on = {}};
+    if (!undisturbed(loops, m.loop, *found, how, doings_)) return false;
     loops.push_back(m.loop);
     if (argument_bytes(loops) > most_arguments) return false;
     auto& ops = block_->ops;
@@ -448,6 +446,7 @@ class SideBySide {
   ir::Module& module_;
   Block* block_;
   EqualNumbers equal_;
+  BlockDoings doings_;
   std::vector<Group> groups_;
   std::unordered_map<const Op*, std::size_t> member_of_;  ///< the number of its group
   std::unordered_map<const Op*, bool> failing_;

@@ -147,8 +147,8 @@ enum class Joined { flow, any };
 /// Two loops of one block, the first of which is to join the second.
 class Pair {
  public:
-  Pair(ir::Module& module, Op* first, Op* second, const EqualNumbers& equal, Joined joined)
-      : module_(module), a_(first), b_(second), equal_(equal), joined_(joined), in_a_(first), in_b_(second) {}
+  Pair(ir::Module& module, Op* first, Op* second, const EqualNumbers& equal, BlockDoings& doings, Joined joined)
+      : module_(module), a_(first), b_(second), equal_(equal), doings_(doings), joined_(joined), in_a_(first), in_b_(second) {}
 
   bool run() {
     const auto a = counted(a_), b = counted(b_);
@@ -156,7 +156,7 @@ class Pair {
     index_a_ = a->index, index_b_ = b->index;
     if (!equal_(a_->operands[index_a_], b_->operands[index_b_]) || !equal_(a->bound, b->bound)) return false;
     if (weight(a_->blocks[1]) + weight(b_->blocks[1]) > (joined_ == Joined::flow ? 8 : 1) * longest_body) return false;
-    auto found = between({a_}, b_, joined_ == Joined::flow ? 2000 : 200);
+    auto found = between({a_}, b_, joined_ == Joined::flow ? 2000 : 200, doings_, [](Op* op) { return std::vector<Op*>{op}; });
     if (!found) return false;
     between_ = std::move(*found);
     if (!flows() || !in_order()) return false;
@@ -303,11 +303,11 @@ class Pair {
   bool can_be_retyped(std::size_t state) const { return becomes(state).has_value(); }
 
   /// The first loop can run as late as the second, and the second before what needs the first.
-  bool in_order() const {
+  bool in_order() {
     Reordering how{.first_fails = may_fail(a_, equal_), .last_fails = may_fail(b_, equal_), .handed_on = {}};
     for (const Flow& f : flows_)
       if (f.into) how.handed_on.insert(b_->operands[*f.into]);
-    return undisturbed({a_}, b_, between_, how);
+    return undisturbed({a_}, b_, between_, how, doings_);
   }
 
   std::size_t captured() const {
@@ -426,6 +426,7 @@ class Pair {
   ir::Module& module_;
   Op *a_, *b_;
   const EqualNumbers& equal_;
+  BlockDoings& doings_;
   Joined joined_;
   Uses in_a_, in_b_;
   std::size_t index_a_ = 0, index_b_ = 0;
@@ -439,6 +440,7 @@ bool fuse_in(ir::Module& module, const TapeUses& tapes, Block* block, bool insid
   while (again) {
     again = false;
     const std::vector<Op*> ops = block->ops;
+    BlockDoings doings;
     EqualNumbers equal;
     equal.note_saved(tapes, block);
     std::vector<Op*> before;
@@ -446,7 +448,7 @@ bool fuse_in(ir::Module& module, const TapeUses& tapes, Block* block, bool insid
       equal.note(*op);
       if (!op->is(Opcode::loop_) || !ir::is_parallel(*op)) continue;
       for (std::size_t k = before.size(); k-- > 0 && !again;)
-        if (inside || worth_joining(before[k], op, equal)) again = Pair(module, before[k], op, equal, joined).run();
+        if (inside || worth_joining(before[k], op, equal)) again = Pair(module, before[k], op, equal, doings, joined).run();
       if (again) break;
       before.push_back(op);
     }
