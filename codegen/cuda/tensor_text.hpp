@@ -176,11 +176,25 @@ static void lt_bring(lt_workspace* ws, void* to, const void* from, int64_t bytes
 }
 )c";
 inline constexpr const char* own_memory = R"c(  static thread_local lt_workspace memory;
-  static thread_local lt_device gpus[32];
+  struct lt_used_gpu {
+    lt_device device;
+    int number;
+    lt_used_gpu* next;
+  };
+  static thread_local lt_used_gpu* gpus; /* those that the thread has used */
   lt_workspace* ws = &memory;
   int number = 0; /* of the GPU that the caller has chosen; where there is none, the call says so */
   cudaGetDevice(&number);
-  ws->device = &gpus[number < 32 ? number : 31];)c";
+  lt_used_gpu* gpu = gpus;
+  while (gpu && gpu->number != number) gpu = gpu->next;
+  if (!gpu) {
+    gpu = (lt_used_gpu*)calloc(1, sizeof(lt_used_gpu));
+    if (!gpu) lt_fail(ws, "out of memory");
+    gpu->number = number;
+    gpu->next = gpus;
+    gpus = gpu;
+  }
+  ws->device = &gpu->device;)c";
 
 /// Ranks of one machine have a GPU each, where there are several; a program that has chosen one keeps it.
 inline constexpr const char* choose_gpu = R"c(  if (!device->control) {

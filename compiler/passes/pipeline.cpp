@@ -42,6 +42,7 @@
 #include "lantern/compiler/passes/schedule/copy_fusion.hpp"
 #include "lantern/compiler/passes/schedule/device.hpp"
 #include "lantern/compiler/passes/schedule/kept_panels.hpp"
+#include "lantern/compiler/passes/schedule/horizontal_fusion.hpp"
 #include "lantern/compiler/passes/schedule/kernel_fusion.hpp"
 #include "lantern/compiler/passes/schedule/lone_messages.hpp"
 #include "lantern/compiler/passes/schedule/loop_reversal.hpp"
@@ -235,6 +236,13 @@ constexpr std::array all_passes{
     // of loops as they become kernels
     Pass{"kernel_fusion", "kernels over the same rows become one, though they differ in what they have inside",
          [](ir::Module& m, const PipelineOptions&) { kernel_fusion(m); }, false, false, false, true},
+    // once loops over the same rows are one: what is left differs in size. Not where values are checked, which names the first
+    // element that is not finite
+    Pass{"horizontal_fusion", "kernels of different sizes that do not need each other become one launch",
+         [](ir::Module& m, const PipelineOptions& options) {
+           if (!options.check_values) horizontal_fusion(m);
+         },
+         false, false, false, true},
     // once no pass makes or joins kernels any more
     Pass{"device_scalars", "numbers that a GPU makes are used there, and the host asks for them late",
          plain<device_scalars>, false, false, false, true},

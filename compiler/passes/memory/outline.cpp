@@ -30,10 +30,15 @@ constexpr std::size_t longest_loop_body = 700;
 // Loop nests in one function: from a few dozen on, each costs a compiler more than the one before.
 constexpr std::ptrdiff_t most_loops = 32;
 
-std::size_t weight(const Op* op) {
+// A launch of a kernel, whose body is not the host's.
+constexpr std::size_t launch_weight = 8;
+
+/// `kernels`: parallel loops are launches.
+std::size_t weight(const Op* op, bool kernels) {
+  if (kernels && ir::is_parallel(*op)) return launch_weight;
   std::size_t sum = op->is(Opcode::loop_) ? loop_weight : 1;
   for (const Block* b : op->blocks)
-    for (const Op* inner : b->ops) sum += weight(inner);
+    for (const Op* inner : b->ops) sum += weight(inner, kernels);
   return sum;
 }
 
@@ -53,10 +58,11 @@ class Outline {
   }
 
  private:
-  static bool too_long(const Block* block) {
+  bool too_long(const Block* block) const {
     std::size_t total = 0;
-    for (const Op* op : block->ops) total += weight(op);
-    const auto loops = std::ranges::count_if(block->ops, [](const Op* op) { return op->is(Opcode::loop_); });
+    for (const Op* op : block->ops) total += weight(op, kernels_);
+    const auto loops = std::ranges::count_if(
+        block->ops, [&](const Op* op) { return op->is(Opcode::loop_) && !(kernels_ && ir::is_parallel(*op)); });
     return total > (block->parent ? longest_loop_body : longest_block) || loops > most_loops;
   }
 
@@ -74,7 +80,7 @@ class Outline {
         sum = 0;
       }
       pieces.back().push_back(op);
-      sum += weight(op);
+      sum += weight(op, kernels_);
     }
     if (sum < least_piece && pieces.size() > 1) {
       std::vector<Op*> rest = std::move(pieces.back());
@@ -163,7 +169,7 @@ class Outline {
     const auto ask = [&](Value* v, std::size_t p) {
       const std::size_t* at = home.find(v);
       if (!at || *at == p || is_constant(v) || !crossing_.insert(v)) return;
-      if (!is_number(v)) return;
+      if (!is_number(v) || kernels_) return;  // the frame would lie in the GPU's memory
       const auto next = static_cast<std::int64_t>(slots_.size());
       slots_[v] = next;
     };

@@ -14,7 +14,7 @@
 namespace lantern::passes {
 
 /// The frame is written in place, which array passes would not understand: they run before. `kernels`: parallel loops are
-/// kernels of a GPU, whose blocks of threads share what a body does; they stay whole.
+/// kernels of a GPU, whose blocks of threads share what a body does; they stay whole, and there is no frame.
 void outline(ir::Module& module, bool kernels = false);
 
 }  // namespace lantern::passes

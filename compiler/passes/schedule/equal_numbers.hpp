@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
@@ -25,8 +26,10 @@ class EqualNumbers {
   void note(const Op& op) {
     if (!op.is(Opcode::check_) || !op.operands[0]->def) return;
     const Op& asked = *op.operands[0]->def;
-    if (asked.is(Opcode::eq_) && asked.operands[0]->type.is_integer())
-      join(place(index_form(asked.operands[0])), place(index_form(asked.operands[1])));
+    if (!asked.is(Opcode::eq_) || !asked.operands[0]->type.is_integer()) return;
+    const IndexForm x = index_form(asked.operands[0]), y = index_form(asked.operands[1]);
+    join(place(x), place(y));
+    if (!put_for(in_terms_of_others(x), in_terms_of_others(y))) put_for(in_terms_of_others(y), in_terms_of_others(x));
   }
   /// Of what a block takes from tapes: sizes and numbers that were equal where one block saved them, each on
   /// a tape of its own, or that are still known by another name.
@@ -60,7 +63,8 @@ class EqualNumbers {
   bool operator()(const IndexForm& a, const IndexForm& b) const {
     if (a == b) return true;
     const auto x = std::ranges::find(forms_, a), y = std::ranges::find(forms_, b);
-    return x != forms_.end() && y != forms_.end() && root(x - forms_.begin()) == root(y - forms_.begin());
+    if (x != forms_.end() && y != forms_.end() && root(x - forms_.begin()) == root(y - forms_.begin())) return true;
+    return !others_.empty() && in_terms_of_others(a) == in_terms_of_others(b);
   }
   bool operator()(const Value* a, const Value* b) const {
     return same_number(a, b) || (*this)(index_form(a), index_form(b));
@@ -69,6 +73,28 @@ class EqualNumbers {
  private:
   /// Sizes from tapes that are compared with each other.
   static constexpr std::size_t most_saved = 200;
+
+  /// Where a number by itself is equal to a form without it, as in n = m and in n = 3, it is left out of forms: of products of
+  /// sizes it is known then that they are equal.
+  bool put_for(const IndexForm& number, const IndexForm& form) {
+    const auto unknowns = number.unknowns();
+    if (unknowns.size() != 1 || number != IndexForm::of(unknowns[0])) return false;
+    if (std::ranges::count(form.unknowns(), unknowns[0]) > 0) return false;
+    others_.emplace(unknowns[0], form);
+    return true;
+  }
+  IndexForm in_terms_of_others(IndexForm form) const {
+    for (bool again = !others_.empty(); again;) {  // each was put in terms of those before it: this ends
+      again = false;
+      for (const Unknown& u : form.unknowns()) {
+        const auto by = others_.find(u);
+        if (by == others_.end() || !form.split(u)) continue;
+        form = form.with(u, by->second);
+        again = true;
+      }
+    }
+    return form;
+  }
 
   using Place = std::ptrdiff_t;
   Place place(const IndexForm& form) {
@@ -84,6 +110,7 @@ class EqualNumbers {
   }
   void join(Place a, Place b) { parent_[static_cast<std::size_t>(root(a))] = root(b); }
 
+  std::map<Unknown, IndexForm> others_;
   std::vector<IndexForm> forms_;
   std::vector<Place> parent_;
 };

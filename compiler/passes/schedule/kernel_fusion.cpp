@@ -14,7 +14,7 @@
 #include "lantern/compiler/passes/array/dead_fills.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/schedule/equal_numbers.hpp"
-#include "lantern/compiler/passes/schedule/views.hpp"
+#include "lantern/compiler/passes/schedule/loop_order.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 
 namespace lantern::passes {
@@ -30,29 +30,6 @@ constexpr std::int64_t longest_body = 400;
 constexpr std::size_t most_captured = 56;
 /// What a thread alone does of a row while the others of its block wait.
 constexpr std::int64_t heaviest_alone = 200;
-
-bool uses_tapes(const Op* loop) {
-  bool found = false;
-  ir::walk(loop->blocks[1], [&](const Op* op) { found |= is_on_tape(*op); });
-  return found;
-}
-
-/// An index that may be outside, a division of integers, and what is not known not to fail.
-bool may_fail(const Op* loop, const EqualNumbers& equal) {
-  bool may = false;
-  ir::walk(loop->blocks[1], [&](const Op* op) {
-    if (is_access(*op)) {
-      for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
-        may |= !in_range(*op, d) && start_of_run(op->operands[1 + d], size_form(op->operands[0], d), equal).value_or(-1) < 0;
-      return;
-    }
-    const bool harmless = ir::info(op->code).elementwise || op->is(Opcode::constant_) || op->is(Opcode::yield_) ||
-                          op->is(Opcode::loop_) || op->is(Opcode::branch_) || op->is(Opcode::dim_) ||
-                          op->is(Opcode::cast_) || op->is(Opcode::undef_);
-    may |= !harmless || divides_integers(*op);
-  });
-  return may;
-}
 
 /// What of its dimensions is more than one element, for certain or perhaps.
 std::vector<std::size_t> wide(const ir::Type& t) {
@@ -170,8 +147,8 @@ enum class Joined { flow, any };
 /// Two loops of one block, the first of which is to join the second.
 class Pair {
  public:
-  Pair(ir::Module& module, Op* first, Op* second, const EqualNumbers& equal, Joined joined)
-      : module_(module), a_(first), b_(second), equal_(equal), joined_(joined), in_a_(first), in_b_(second) {}
+  Pair(ir::Module& module, Op* first, Op* second, const EqualNumbers& equal, BlockDoings& doings, Joined joined)
+      : module_(module), a_(first), b_(second), equal_(equal), doings_(doings), joined_(joined), in_a_(first), in_b_(second) {}
 
   bool run() {
     const auto a = counted(a_), b = counted(b_);
@@ -179,7 +156,10 @@ class Pair {
     index_a_ = a->index, index_b_ = b->index;
     if (!equal_(a_->operands[index_a_], b_->operands[index_b_]) || !equal_(a->bound, b->bound)) return false;
     if (weight(a_->blocks[1]) + weight(b_->blocks[1]) > (joined_ == Joined::flow ? 8 : 1) * longest_body) return false;
-    if (!between() || !flows() || !undisturbed()) return false;
+    auto found = between({a_}, b_, joined_ == Joined::flow ? 2000 : 200, doings_, [](Op* op) { return std::vector<Op*>{op}; });
+    if (!found) return false;
+    between_ = std::move(*found);
+    if (!flows() || !in_order()) return false;
     if (captured() > most_captured) return false;
     join();
     return true;
@@ -192,26 +172,6 @@ class Pair {
     const Value* as;                  ///< what the second calls it: the result, or a view
     std::optional<std::size_t> into;  ///< the state of the second that begins with it
   };
-
-  /// Sorts what lies between the loops into what needs the first one and what does not.
-  bool between() {
-    const auto& ops = a_->parent->ops;
-    const auto from = std::ranges::find(ops, a_), to = std::ranges::find(ops, b_);
-    std::unordered_set<const Value*> made(a_->results.begin(), a_->results.end());
-    if (to - from > (joined_ == Joined::flow ? 2000 : 200)) return false;
-    for (auto it = from + 1; it != to; ++it) {
-      bool needs = false;
-      const auto look = [&](const Op* op) {
-        for (const Value* v : op->operands) needs |= made.contains(v);
-      };
-      look(*it);
-      for (Block* b : (*it)->blocks) ir::walk(b, look);
-      if (needs) made.insert((*it)->results.begin(), (*it)->results.end());
-      (needs ? later_ : earlier_).push_back(*it);
-    }
-    made_ = std::move(made);
-    return true;
-  }
 
   /// Which of the first loop's results a value is, by views that keep its rows.
   std::optional<std::size_t> result_behind(const Value* v) const {
@@ -252,7 +212,7 @@ class Pair {
     std::unordered_set<const Value*> seen;
     bool good = true;
     const auto look = [&](const Value* v) {
-      if (!made_.contains(v) || !seen.insert(v).second) return;
+      if (!between_.made.contains(v) || !seen.insert(v).second) return;
       const auto state = v->type.is_tensor() ? result_behind(v) : std::nullopt;
       if (state && sum_goes_on(v, *state)) {
         flows_.push_back({*state, v, static_cast<std::size_t>(std::ranges::find(b_->operands, v) - b_->operands.begin())});
@@ -343,48 +303,11 @@ class Pair {
   bool can_be_retyped(std::size_t state) const { return becomes(state).has_value(); }
 
   /// The first loop can run as late as the second, and the second before what needs the first.
-  bool undisturbed() const {
-    std::unordered_set<const Value*> read, updated, handed_on;
-    ir::walk(a_->blocks[1], [&](const Op* op) {
-      for (const Value* v : op->operands)
-        if (v->type.is_tensor()) read.insert(viewed(v));
-    });
+  bool in_order() {
+    Reordering how{.first_fails = may_fail(a_, equal_), .last_fails = may_fail(b_, equal_), .handed_on = {}};
     for (const Flow& f : flows_)
-      if (f.into) handed_on.insert(b_->operands[*f.into]);
-    for (const Value* v : b_->operands) {
-      if (!v->type.is_tensor() || handed_on.contains(v)) continue;
-      if (read.contains(viewed(v))) return false;
-      updated.insert(viewed(v));
-    }
-    const bool first_fails = may_fail(a_, equal_), second_fails = may_fail(b_, equal_);
-    // What the host saves is saved in its own order, unless an iteration saves something, too.
-    const bool saves = uses_tapes(a_) || uses_tapes(b_);
-    const auto in_order = [&](const Op& op) {
-      return keeps_order(op) || (saves && is_on_tape(op));
-    };
-    for (const Op* op : earlier_) {
-      bool disturbs = false;
-      const auto look = [&](const Op* o) {
-        disturbs |= o->is(Opcode::check_) ? first_fails : in_order(*o);
-        if (updates(*o))
-          for (const Value* v : o->operands) disturbs |= v->type.is_tensor() && read.contains(viewed(v));
-      };
-      look(op);
-      for (Block* b : op->blocks) ir::walk(b, look);
-      if (disturbs) return false;
-    }
-    for (const Op* op : later_) {
-      bool disturbs = false;
-      const auto look = [&](const Op* o) {
-        disturbs |= o->is(Opcode::check_) ? second_fails : in_order(*o);
-        if (o->is(Opcode::reshape_) || o->is(Opcode::dim_)) return;
-        for (const Value* v : o->operands) disturbs |= v->type.is_tensor() && updated.contains(viewed(v));
-      };
-      look(op);
-      for (Block* b : op->blocks) ir::walk(b, look);
-      if (disturbs) return false;
-    }
-    return true;
+      if (f.into) how.handed_on.insert(b_->operands[*f.into]);
+    return undisturbed({a_}, b_, between_, how, doings_);
   }
 
   std::size_t captured() const {
@@ -476,9 +399,9 @@ class Pair {
     auto& ops = around->ops;
     const auto at = std::ranges::find(ops, a_) - ops.begin(), last = std::ranges::find(ops, b_) - ops.begin();
     std::vector<Op*> order(ops.begin(), ops.begin() + at);
-    order.insert(order.end(), earlier_.begin(), earlier_.end());
+    order.insert(order.end(), between_.earlier.begin(), between_.earlier.end());
     order.push_back(b_);
-    for (Op* op : later_)
+    for (Op* op : between_.later)
       if (!gone.contains(op)) order.push_back(op);
     order.insert(order.end(), ops.begin() + last + 1, ops.end());
     ops = std::move(order);
@@ -497,11 +420,11 @@ class Pair {
   ir::Module& module_;
   Op *a_, *b_;
   const EqualNumbers& equal_;
+  BlockDoings& doings_;
   Joined joined_;
   Uses in_a_, in_b_;
   std::size_t index_a_ = 0, index_b_ = 0;
-  std::vector<Op*> earlier_, later_;
-  std::unordered_set<const Value*> made_;
+  Between between_;
   std::vector<Flow> flows_;
 };
 
@@ -511,6 +434,7 @@ bool fuse_in(ir::Module& module, const TapeUses& tapes, Block* block, bool insid
   while (again) {
     again = false;
     const std::vector<Op*> ops = block->ops;
+    BlockDoings doings;
     EqualNumbers equal;
     equal.note_saved(tapes, block);
     std::vector<Op*> before;
@@ -518,7 +442,7 @@ bool fuse_in(ir::Module& module, const TapeUses& tapes, Block* block, bool insid
       equal.note(*op);
       if (!op->is(Opcode::loop_) || !ir::is_parallel(*op)) continue;
       for (std::size_t k = before.size(); k-- > 0 && !again;)
-        if (inside || worth_joining(before[k], op, equal)) again = Pair(module, before[k], op, equal, joined).run();
+        if (inside || worth_joining(before[k], op, equal)) again = Pair(module, before[k], op, equal, doings, joined).run();
       if (again) break;
       before.push_back(op);
     }

@@ -1,0 +1,114 @@
+// Effects, checks and updates of tensors that a loop would pass.
+#include "lantern/compiler/passes/schedule/loop_order.hpp"
+
+#include <algorithm>
+
+#include "lantern/compiler/passes/analysis/lanes.hpp"
+#include "lantern/compiler/passes/schedule/views.hpp"
+
+namespace lantern::passes {
+
+bool uses_tapes(const Op* loop) {
+  bool found = false;
+  ir::walk(loop->blocks[1], [&](const Op* op) { found |= is_on_tape(*op); });
+  return found;
+}
+
+bool may_fail(const Op* loop, const EqualNumbers& equal) {
+  bool may = false;
+  ir::walk(loop->blocks[1], [&](const Op* op) {
+    if (is_access(*op)) {
+      for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
+        may |= !in_range(*op, d) && start_of_run(op->operands[1 + d], size_form(op->operands[0], d), equal).value_or(-1) < 0;
+      return;
+    }
+    const bool harmless = ir::info(op->code).elementwise || op->is(Opcode::constant_) ||
+                          op->is(Opcode::yield_) || op->is(Opcode::loop_) || op->is(Opcode::branch_) ||
+                          op->is(Opcode::dim_) || op->is(Opcode::cast_) || op->is(Opcode::undef_);
+    may |= !harmless || divides_integers(*op);
+  });
+  return may;
+}
+
+const Doings& BlockDoings::of(const Op* op) {
+  const auto [it, added] = known_.try_emplace(op);
+  if (!added) return it->second;
+  Doings& d = it->second;
+  const auto look = [&](const Op* o, bool in_body) {
+    if (o->is(Opcode::check_))
+      d.checks = true;
+    else
+      d.keeps_order |= ir::keeps_order(*o);
+    d.on_tape |= is_on_tape(*o);
+    for (const Value* v : o->operands) {
+      d.operands.push_back(v);
+      if (!v->type.is_tensor()) continue;
+      const Value* const tensor = viewed(v);
+      if (updates(*o)) d.updated.push_back(tensor);
+      if (!o->is(Opcode::reshape_) && !o->is(Opcode::dim_)) d.touched.push_back(tensor);
+      if (in_body) d.inside.push_back(tensor);
+    }
+  };
+  look(op, false);
+  for (std::size_t i = 0; i < op->blocks.size(); ++i)
+    ir::walk(op->blocks[i], [&](const Op* o) { look(o, i == 1); });
+  for (std::vector<const Value*>* all : {&d.operands, &d.updated, &d.touched, &d.inside}) {
+    std::ranges::sort(*all);
+    const auto [first, last] = std::ranges::unique(*all);
+    all->erase(first, last);
+  }
+  return d;
+}
+
+std::optional<Between> between(const std::vector<Op*>& loops, const Op* last, std::ptrdiff_t most,
+                               BlockDoings& doings, ir::FunctionRef<std::vector<Op*>(Op*)> together) {
+  Between found;
+  for (const Op* loop : loops) found.made.insert(loop->results.begin(), loop->results.end());
+  const auto& ops = loops.back()->parent->ops;
+  const auto from = std::ranges::find(ops, loops.back()), to = std::ranges::find(ops, last);
+  if (to - from > most) return {};
+  const auto needs = [&](const Op* op) {
+    return std::ranges::any_of(doings.of(op).operands,
+                               [&](const Value* v) { return found.made.contains(v); });
+  };
+  for (auto it = from + 1; it != to;) {
+    const std::vector<Op*> unit = together(*it);
+    it += std::ssize(unit);
+    const bool later = std::ranges::any_of(unit, needs);
+    for (Op* op : unit) {
+      if (later) found.made.insert(op->results.begin(), op->results.end());
+      (later ? found.later : found.earlier).push_back(op);
+    }
+  }
+  return found;
+}
+
+bool undisturbed(const std::vector<Op*>& loops, const Op* last, const Between& between, const Reordering& how,
+                 BlockDoings& doings) {
+  std::unordered_set<const Value*> read, updated;
+  bool saves = uses_tapes(last);
+  for (const Op* loop : loops) {
+    saves |= uses_tapes(loop);
+    read.insert(doings.of(loop).inside.begin(), doings.of(loop).inside.end());
+  }
+  for (const Value* v : last->operands) {
+    if (!v->type.is_tensor() || how.handed_on.contains(v)) continue;
+    if (read.contains(viewed(v))) return false;
+    updated.insert(viewed(v));
+  }
+  const auto any_of = [](const std::vector<const Value*>& tensors,
+                         const std::unordered_set<const Value*>& set) {
+    return std::ranges::any_of(tensors, [&](const Value* v) { return set.contains(v); });
+  };
+  // What the host saves is saved in its own order, unless an iteration saves something, too.
+  const auto stays = [&](const Doings& d, bool fails) {
+    return (d.checks && fails) || d.keeps_order || (saves && d.on_tape);
+  };
+  for (const Op* op : between.earlier)
+    if (const Doings& d = doings.of(op); stays(d, how.first_fails) || any_of(d.updated, read)) return false;
+  for (const Op* op : between.later)
+    if (const Doings& d = doings.of(op); stays(d, how.last_fails) || any_of(d.touched, updated)) return false;
+  return true;
+}
+
+}  // namespace lantern::passes

@@ -1,0 +1,59 @@
+// What lies between loops of a block that are to run one right after the other.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "lantern/compiler/passes/schedule/equal_numbers.hpp"
+#include "lantern/compiler/passes/support/rewrite.hpp"
+#include "lantern/ir/function_ref.hpp"
+
+namespace lantern::passes {
+
+/// True where iterations save values or take them from tapes.
+bool uses_tapes(const Op* loop);
+/// True unless no iteration can fail: by an index outside, a division of integers, or what is not known.
+bool may_fail(const Op* loop, const EqualNumbers& equal);
+
+/// What an operation and those inside it do that others may not pass.
+struct Doings {
+  bool checks = false, keeps_order = false, on_tape = false;
+  std::vector<const Value*> operands;
+  std::vector<const Value*> updated;  ///< tensors, and those that views are of
+  std::vector<const Value*> touched;  ///< the same, of all but views and sizes
+  std::vector<const Value*> inside;   ///< the same, of all operations in the body of a loop
+};
+/// Of the operations of a block, found once, as long as none of them changes.
+class BlockDoings {
+ public:
+  const Doings& of(const Op* op);
+
+ private:
+  std::unordered_map<const Op*, Doings> known_;
+};
+
+/// The operations between neighbouring loops and a later one of the same block. `earlier` ones need no result
+/// of the loops and can stay before them, `later` ones can follow the last loop.
+struct Between {
+  std::vector<Op*> earlier, later;
+  std::unordered_set<const Value*> made;  ///< results of the loops, and of what needs them
+};
+/// Nothing where there are more than `most`. `together` gives the operations that must keep their places
+/// beside one, itself included.
+std::optional<Between> between(const std::vector<Op*>& loops, const Op* last, std::ptrdiff_t most,
+                               BlockDoings& doings, ir::FunctionRef<std::vector<Op*>(Op*)> together);
+
+/// How the loops and the last one may fail, and which of the last one's operands are results of the loops
+/// that it works on.
+struct Reordering {
+  bool first_fails = true, last_fails = true;
+  std::unordered_set<const Value*> handed_on;
+};
+/// True where the loops can run as late as the last one, and that one before what needs them: nothing passes
+/// an effect or a check that might tell another failure first, and no tensor would have to be copied.
+bool undisturbed(const std::vector<Op*>& loops, const Op* last, const Between& between, const Reordering& how,
+                 BlockDoings& doings);
+
+}  // namespace lantern::passes

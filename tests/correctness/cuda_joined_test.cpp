@@ -1,0 +1,135 @@
+// Kernels of different sizes in one launch: values and bits with the pass horizontal_fusion and without, by eager and on the
+// processor, sizes of no element and of several blocks, what stays alone, failures, and races.
+#include <lantern/nn.hpp>
+#include <lantern/tensor.hpp>
+
+#include "cuda_budget.hpp"
+
+using namespace lantern;
+using lantern::test::Emulated;
+using lantern::test::floats;
+using Matrix = Rep<Tensor<float, dyn, dyn>>;
+using Row = Rep<Tensor<float, dyn>>;
+using Images = Rep<Tensor<float, dyn, dyn, dyn, dyn>>;
+using Labels = Rep<Tensor<std::int64_t, dyn>>;
+
+namespace {
+
+/// Launches with the pass and without; checks results, forwards and backwards, and that all have the same bits.
+template <class F, class... A>
+std::pair<std::int64_t, std::int64_t> joined(const char* name, F f, const A&... args) {
+  INFO(name);
+  const auto expected = compile(f, {.target = Target::c, .name = name})(args...);
+  lantern::test::compare_all(
+      Emulated(compile(f, {.target = Target::cuda, .opt = 0, .name = name}).source("cuda"), name)(args...), expected, 2e-5);
+  const auto by_eager = eager(f)(args...);
+  const auto run = [&](const std::vector<std::string>& without) {
+    const Emulated emulated(
+        compile(f, {.target = Target::cuda, .disabled_passes = without, .name = name}).source("cuda"), name, true);
+    for (const bool backwards : {false, true, false}) {
+      emulated.backwards(backwards);
+      lantern::test::compare_all(emulated(args...), expected, 2e-5);
+      lantern::test::compare_all(emulated(args...), by_eager, 2e-5);
+    }
+    return emulated.spent().launches;
+  };
+  return {run({}), run({"horizontal_fusion"})};
+}
+using Launches = std::pair<std::int64_t, std::int64_t>;
+
+}  // namespace
+
+TEST_CASE("updates of parameters of different sizes are one launch", "[cuda]") {
+  if (!codegen::nvrtc_available()) return;
+  const auto update = [](Matrix w, Row b, Images k, Matrix gw, Row gb, Images gk, Rep<float> rate) {
+    return std::tuple(Matrix(w - rate * gw), Row(b - rate * gb), Images(k - rate * exp(gk)));
+  };
+  for (const std::int64_t n : {0, 1, 7, 2000})
+    CHECK(joined("update", update, floats({n, 3}), floats({n + 2}), floats({2, 3, n, 1}), floats({n, 3}, 2), floats({n + 2}, 2),
+                 floats({2, 3, n, 1}, 2), 0.1F)
+              .first == 1);
+  // In place, and of what an update of another one reads.
+  const auto chained = [](Matrix w, Row b, Rep<std::int64_t> steps) {
+    return FOR(0, steps, std::tuple(w, b), [](Rep<std::int64_t>, Matrix u, Row v) {
+      return std::tuple(Matrix(u * 0.5F + 1.0F), Row(v * v - 0.25F));
+    });
+  };
+  CHECK(joined("chained", chained, floats({40, 33}), floats({1025}), std::int64_t{3}) == Launches{3, 6});
+}
+
+TEST_CASE("rows and elements in one launch", "[cuda]") {
+  if (!codegen::nvrtc_available()) return;
+  const auto both = [](Matrix x, Row y, Matrix z) {
+    return std::tuple(Matrix(softmax<1>(x)), Row(sin(y)), Matrix(softmax<1>(z) * 2.0F));
+  };
+  CHECK(joined("both", both, floats({9, 40}), floats({3000}), floats({5, 70})) == Launches{1, 3});
+  CHECK(joined("both", both, floats({1, 2}), floats({0}), floats({0, 70})).first == 1);
+}
+
+TEST_CASE("what needs another one, or shares memory with it, stays alone", "[cuda]") {
+  if (!codegen::nvrtc_available()) return;
+  // The second one needs the first; the third is a stranger to both.
+  const auto needs = [](Matrix x, Row y, Row z) {
+    const Row s = sum<1>(x);
+    return std::tuple(Row(s(y.dim(0) - 1) * y), s, Row(cos(z)));
+  };
+  CHECK(joined("needs", needs, floats({9, 40}), floats({5}), floats({1500})).first == 2);
+  // Memory that is free between them is not another one's yet.
+  const auto reused = [](Row x, Matrix y) {
+    const Row a = exp(x);
+    const Rep<float> s = sum(a * sin(a));
+    const Matrix c = y * s;
+    return std::tuple(Row(x * x), Matrix(c + cos(c)), s);
+  };
+  joined("reused", reused, floats({1200}), floats({30, 40}));
+  // Sums of different sizes have parts of their own.
+  const auto sums = [](Matrix x, Matrix y, Row z) {
+    return std::tuple(Row(sum<0>(x)), Row(sum<0>(y)), Row(z + 1.0F), sum(z));
+  };
+  joined("sums", sums, floats({64, 24}), floats({30, 50}), floats({1500}));
+}
+
+TEST_CASE("of joined kernels the first failure is told", "[cuda]") {
+  if (!codegen::nvrtc_available()) return;
+  const auto f = [](Matrix x, Labels at, Row y, Labels of) {
+    const auto rows = [](Matrix t, Labels k) {
+      return FOR(0, k.dim(0), t, [&](Rep<std::int64_t> i, Matrix u) {
+        return FOR(0, t.dim(1), u, [&](Rep<std::int64_t> j, Matrix v) { return v.set(i, j, t(k(i), j) * 2.0F); });
+      });
+    };
+    const Matrix first = rows(x, at);
+    const Row second = take<0>(y, of);
+    return std::tuple(first, Row(y * 2.0F), second);
+  };
+  const Emulated emulated(compile(f, {.target = Target::cuda, .name = "first"}).source("cuda"), "first");
+  auto at = lantern::test::labels(9, 9), of = lantern::test::labels(30, 20);
+  const auto x = floats({9, 40}), y = floats({20});
+  lantern::test::compare_all(emulated(x, at, y, of), compile(f, {.target = Target::c})(x, at, y, of), 1e-6);
+  of.data[3] = 25;
+  CHECK_THROWS_WITH(emulated(x, at, y, of), Catch::StartsWith("index 25 is outside 0..19"));
+  at.data[7] = 9;
+  at.data[5] = -1;
+  for (const bool backwards : {false, true}) {
+    emulated.backwards(backwards);
+    CHECK_THROWS_WITH(emulated(x, at, y, of), Catch::StartsWith("index -1 is outside 0..8"));
+  }
+}
+
+TEST_CASE("so many tensors that arguments of one kernel do not hold them", "[cuda]") {
+  if (!codegen::nvrtc_available()) return;
+  const auto f = [](std::array<Row, 60> all) {
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = Row(all[i] * static_cast<float>(i) + 1.0F);
+    Row sums = zeros_like(all[0]);
+    for (std::size_t i = 0; i < all.size(); ++i) sums = sums.set(static_cast<std::int64_t>(i), all[i](0) + all[i](2));
+    return sums;
+  };
+  std::array<TensorValue<float>, 60> all;
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = floats({static_cast<std::int64_t>(3 + i)});
+  all[0] = floats({70});
+  const auto run = [&](const std::vector<std::string>& without) {
+    const auto text = compile(f, {.target = Target::cuda, .disabled_passes = without, .name = "many"}).source("cuda");
+    CHECK(text.find("host_mark") == std::string::npos);  // nothing runs on the host
+    return lantern::test::kernels_in(text);
+  };
+  CHECK(run({}) < run({"horizontal_fusion"}));
+}
