@@ -48,6 +48,7 @@
 #include "lantern/compiler/passes/schedule/loop_reversal.hpp"
 #include "lantern/compiler/passes/schedule/overlap.hpp"
 #include "lantern/compiler/passes/schedule/parallel.hpp"
+#include "lantern/compiler/passes/schedule/reciprocals.hpp"
 #include "lantern/compiler/passes/schedule/rematerialise.hpp"
 #include "lantern/compiler/passes/schedule/sparse_adjoints.hpp"
 #include "lantern/compiler/passes/schedule/threads.hpp"
@@ -246,6 +247,9 @@ constexpr std::array all_passes{
     // once no pass makes or joins kernels any more
     Pass{"device_scalars", "numbers that a GPU makes are used there, and the host asks for them late",
          plain<device_scalars>, false, false, false, true},
+    // when products have moved: a quotient that is there in every iteration is no longer in a loop
+    Pass{"reciprocals", "of a quotient and the reciprocal of its divisor one is a product", plain<reciprocals>, false, false,
+         true},
     // when no pass forms or moves a product or a sum any more
     Pass{"contract", "a product and the sum that takes it are rounded once", plain<contract>, false, false,
          true},

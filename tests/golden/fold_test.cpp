@@ -107,6 +107,14 @@ TEST_CASE("a condition that another one implies is left out", "[passes]") {
   CHECK(simplified(zeros + "  %v = select %c, %m, %s : f64\n" + not_minus_zero("%v")).find("lnot %c") != std::string::npos);
   CHECK(simplified(zeros + "  %v = select %c, %x, %m : f64\n" + not_minus_zero("%v")).find("copysign") != std::string::npos);
   CHECK(simplified(zeros + not_minus_zero("%x")).find("copysign") != std::string::npos);
+  // A choice of v + 0 where v is not -0, and of -0 where it is, is v.
+  const auto marked = [&](const std::string& sum) {
+    return simplified(zeros + "  %a = copysign %one, %x : f64\n  %b = ne %x, %z : bool\n  %d = lt %z, %a : bool\n" +
+                      "  %k = lor %b, %d : bool\n" + sum + "  %v = select %k, %t, %m : f64\n  %r = lt %v, %y : bool\n");
+  };
+  CHECK(marked("  %t = add %x, %z : f64\n") == simplified("  %r = lt %x, %y : bool\n"));
+  CHECK(marked("  %t = add %y, %z : f64\n").find("select") != std::string::npos);
+  CHECK(marked("  %t = add %x, %one : f64\n").find("select") != std::string::npos);
   // Of NaN neither holds: x < y or y <= x is not always true, and not (x < y) is not y <= x.
   for (const std::string& stays :
        {std::string("  %1 = lt %x, %y : bool\n  %2 = le %y, %x : bool\n  %r = lor %1, %2 : bool\n"),

@@ -12,7 +12,7 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr std::int64_t most_unrolled = 4;
+constexpr std::int64_t most_unrolled = 8;
 constexpr std::size_t most_unrolled_operations = 400;  ///< of all iterations together
 
 /// How many iterations are written out; 0 where the loop stays.

@@ -493,6 +493,17 @@ class Folding : public Rewriter {
     if (Value* inner = operand_of(c, Opcode::lnot_)) return become(op, Opcode::select_, {inner, y, x});
     if (is_true(x) && is_false(y)) return c;
     if (is_false(x) && is_true(y)) return become(op, Opcode::lnot_, {c});
+    return number_or_minus_zero(c, x, y);
+  }
+  /// The number v of `v != 0 or 0 < copysign(1, v) ? v + 0 : -0`, which is v; else null.
+  Value* number_or_minus_zero(const Value* c, Value* x, const Value* y) {
+    if (!c->type.is_scalar() || !c->def || !c->def->is(Opcode::lor_) || !is_sum_with_zero(x) || !is_number(y, -0.0, x))
+      return nullptr;
+    const Value *const one = c->def->operands[0], *const other = c->def->operands[1];
+    for (const auto& [differs, less] : {std::pair(one, other), std::pair(other, one)})
+      if (Value* const v = told_from_minus_zero(
+              differs, less, [&](Value* w, double n) { return is_number(w, n, differs->def->operands[0]); }))
+        return std::ranges::find(x->def->operands, v) != x->def->operands.end() ? v : nullptr;
     return nullptr;
   }
 
