@@ -14,9 +14,6 @@
 
 namespace lantern::codegen {
 
-using ir::Op;
-using ir::Opcode;
-
 bool owns_memory(const ir::Type& type) {
   return type.is_tensor() || (type.is_ref() && type.content().is_tensor());
 }

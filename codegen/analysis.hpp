@@ -10,6 +10,10 @@
 
 namespace lantern::codegen {
 
+using ir::Kind;
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
 using passes::LiveUses;
 
 inline bool is_constant(const ir::Value* v) { return v->def && v->def->is(ir::Opcode::constant_); }

@@ -15,10 +15,6 @@
 
 namespace lantern::codegen {
 
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
-
 ByteCount::ByteCount(double bytes) {
   if (bytes != 0) terms_[{}] = bytes;
 }

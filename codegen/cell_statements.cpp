@@ -9,11 +9,6 @@
 
 namespace lantern::codegen {
 
-using ir::Kind;
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
-
 /// The cell as a variable: d, or *d where it is known by its address.
 std::string StatementPrinter::place(const Value* c) {
   const Binding& b = bindings_.at(c);

@@ -10,10 +10,6 @@
 
 namespace lantern::codegen {
 
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
-
 bool is_queued(const Op& op) {
   const std::int64_t operation = ir::exchange_of(op);
   return operation >= 0 && (operation <= ir::last_exchange_of_all || operation == ir::exchange_of_two);

@@ -9,10 +9,6 @@
 
 namespace lantern::codegen {
 
-using ir::Kind;
-using ir::Op;
-using ir::Value;
-
 namespace {
 
 /// Two places of the first factor are sums of a row and one of three points of a window: the routine for convolutions may

@@ -9,8 +9,6 @@ namespace lantern::codegen {
 
 namespace {
 
-using ir::Kind;
-
 constexpr std::int64_t usual_size = 4;
 
 std::string number(Kind kind, std::size_t i) {

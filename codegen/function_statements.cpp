@@ -12,11 +12,6 @@
 
 namespace lantern::codegen {
 
-using ir::Kind;
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
-
 // ---- calls
 
 std::string StatementPrinter::call_arguments(const Op& op, const ir::Function* callee, std::size_t first) {

@@ -8,10 +8,6 @@
 
 namespace lantern::codegen {
 
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
-
 namespace {
 
 /// Whether a number in an iteration can be computed before the others: from its index, from what is captured and from

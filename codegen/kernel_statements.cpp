@@ -26,10 +26,6 @@
 namespace lantern::codegen {
 
 using ir::Combine;
-using ir::Kind;
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
 
 namespace {
 

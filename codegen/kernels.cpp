@@ -12,9 +12,6 @@
 namespace lantern::codegen {
 
 using ir::Combine;
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
 
 namespace {
 

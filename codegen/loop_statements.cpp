@@ -1,13 +1,8 @@
 // Loops: which form of the language's they take, what their states are called, and the memory of an iteration.
-#include <algorithm>
 
 #include "lantern/codegen/statement_printer.hpp"
 
 namespace lantern::codegen {
-
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
 
 /// The state that makes this a counting loop, `for (i = lo; ...; ++i)`, or none.
 std::size_t StatementPrinter::counter(const Op& loop) const {

@@ -10,10 +10,6 @@
 
 namespace lantern::codegen {
 
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
-
 namespace {
 
 /// The tensors of one function.

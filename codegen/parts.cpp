@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <unordered_set>
-#include <utility>
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/codegen/unit.hpp"
@@ -15,10 +14,6 @@
 #include "lantern/ir/library_function.hpp"
 
 namespace lantern::codegen {
-
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
 
 namespace {
 

@@ -1,6 +1,5 @@
 // What a reader and a debugger see besides the code: sections, the user's lines, `#line`; and statements that
 // report values: prints and checks.
-#include <algorithm>
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/ir/error.hpp"
@@ -9,10 +8,7 @@
 
 namespace lantern::codegen {
 
-using ir::Op;
-using ir::Opcode;
 using ir::Part;
-using ir::Value;
 
 /// The part that a statement belongs to; plain for a construct that holds more than one, and where none is
 /// known.

@@ -9,11 +9,6 @@
 
 namespace lantern::codegen {
 
-using ir::Kind;
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
-
 namespace {
 
 constexpr std::size_t longest_expression = 64;

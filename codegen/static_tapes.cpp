@@ -11,9 +11,6 @@
 namespace lantern::codegen {
 
 using ir::Block;
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
 
 namespace {
 

@@ -12,18 +12,12 @@
 
 namespace lantern::codegen {
 
-using ir::Kind;
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
-
 namespace {
 
 const Value* taped(const Op& op) { return taped_values(op).front(); }
 
 /// Truth values in lanes: a tape holds one bit for each lane.
 bool is_packed(const ir::Type& type) { return type.is_vector() && type.kind() == Kind::boolean; }
-
 
 }  // namespace
 

@@ -11,9 +11,6 @@
 
 namespace lantern::codegen {
 
-using ir::Op;
-using ir::Value;
-
 namespace {
 
 /// The calls of a team, as they are.

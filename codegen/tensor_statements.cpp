@@ -15,11 +15,6 @@
 
 namespace lantern::codegen {
 
-using ir::Kind;
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
-
 namespace {
 
 std::string number(std::size_t n) { return std::to_string(n); }

@@ -15,10 +15,6 @@
 
 namespace lantern::codegen {
 
-using ir::Kind;
-using ir::Op;
-using ir::Opcode;
-
 namespace {
 /// Marks where the lines of the generated text itself begin to count again. No text of a user's holds it.
 constexpr std::string_view own_lines = "\x01\n";

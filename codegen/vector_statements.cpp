@@ -11,11 +11,6 @@
 
 namespace lantern::codegen {
 
-using ir::Kind;
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
-
 namespace {
 
 bool is_splat(const Value* v) { return v->def && v->def->is(Opcode::lane_splat_); }

@@ -1,5 +1,4 @@
 // Type rules: the result type of every pure operation, and what is wrong when there is none.
-#include <algorithm>
 
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/infix.hpp"

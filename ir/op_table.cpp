@@ -1,5 +1,4 @@
 // The rows of ops.inc as data.
-#include <array>
 #include <unordered_map>
 
 #include "lantern/ir/op.hpp"

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <utility>
 
 #include "lantern/ir/error.hpp"
 

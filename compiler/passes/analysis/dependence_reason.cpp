@@ -1,8 +1,6 @@
 // The first pair of accesses that the dependence test cannot distinguish, described.
 #include "lantern/compiler/passes/analysis/dependence_reason.hpp"
 
-#include <optional>
-
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 
 namespace lantern::passes {

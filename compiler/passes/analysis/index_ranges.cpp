@@ -13,11 +13,6 @@
 
 namespace lantern::passes {
 
-using ir::Block;
-using ir::Op;
-using ir::Opcode;
-using ir::Value;
-
 namespace {
 
 constexpr std::size_t longest_sum = 8;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/live_uses.hpp"

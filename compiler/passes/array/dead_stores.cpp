@@ -2,8 +2,6 @@
 #include "lantern/compiler/passes/array/dead_stores.hpp"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/def_chain.hpp"

@@ -2,7 +2,6 @@
 #include "lantern/compiler/passes/array/deforestation.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"

@@ -1,8 +1,6 @@
 // Innermost loops first: what is written out may leave the loop around an innermost one.
 #include "lantern/compiler/passes/array/full_unrolling.hpp"
 
-#include <algorithm>
-
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/canonical/unroll.hpp"

@@ -2,8 +2,6 @@
 #include "lantern/compiler/passes/array/if_conversion.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"

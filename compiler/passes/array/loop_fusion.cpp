@@ -8,7 +8,6 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
-#include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
 #include "lantern/compiler/passes/array/iteration_cloner.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"

@@ -9,7 +9,6 @@
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
-#include "lantern/compiler/passes/analysis/offset.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"

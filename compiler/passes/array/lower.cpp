@@ -10,7 +10,6 @@
 #include "lantern/compiler/passes/array/lower.hpp"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -24,7 +23,6 @@
 #include "lantern/compiler/passes/array/merge_indices.hpp"
 #include "lantern/compiler/passes/array/product_order.hpp"
 #include "lantern/compiler/passes/canonical/shape_checks.hpp"
-#include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/shape.hpp"
 

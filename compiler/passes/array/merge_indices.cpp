@@ -9,9 +9,6 @@ namespace lantern::passes {
 
 namespace {
 
-using ir::Op;
-using ir::Opcode;
-
 bool has(const NestIndex& i, int k) {
   return std::ranges::any_of(i.terms, [&](const auto& term) { return term.first == k; });
 }

@@ -1,7 +1,6 @@
 // Which nests replace a box of what a loop around hands on, and the copy that leaves the box out.
 #include "lantern/compiler/passes/array/partial_copies.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <vector>
 

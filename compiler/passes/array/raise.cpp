@@ -8,7 +8,6 @@
 #include <unordered_set>
 
 #include "lantern/compiler/passes/analysis/gemm.hpp"
-#include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/analysis/def_chain.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
@@ -17,7 +16,6 @@
 namespace lantern::passes {
 
 namespace {
-
 
 constexpr std::int64_t most_raised = 1 << 20;     ///< of one loop
 constexpr std::int64_t largest_step = 1ll << 40;  ///< in memory, from iteration to iteration

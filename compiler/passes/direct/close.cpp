@@ -2,7 +2,6 @@
 #include "lantern/compiler/passes/direct/close.hpp"
 
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 

@@ -2,7 +2,6 @@
 #include "lantern/compiler/passes/direct/contify.hpp"
 
 #include <unordered_map>
-#include <unordered_set>
 
 #include "lantern/compiler/passes/support/rewrite.hpp"
 

@@ -2,7 +2,6 @@
 #include "lantern/compiler/passes/direct/tail_calls.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include "lantern/compiler/passes/support/rewrite.hpp"

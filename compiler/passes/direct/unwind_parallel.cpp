@@ -9,7 +9,6 @@
 //
 // A loop inside a loop that leaves frames does the same where that takes less than frames of its own
 // (cheaper_again): then the outer loop's frames keep the tensors that its iterations read.
-#include <algorithm>
 #include <set>
 
 #include "lantern/compiler/passes/direct/unwinder.hpp"

@@ -28,7 +28,6 @@ namespace lantern::passes {
 
 namespace {
 
-using ir::Block;
 using ir::Function;
 
 /// How an operation uses a tensor operand.

@@ -1,7 +1,6 @@
 // Tapes that are worked on in step become one.
 #include "lantern/compiler/passes/memory/tape_coalescing.hpp"
 
-#include <algorithm>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -19,7 +18,6 @@ struct Tape {
   std::vector<std::size_t> sites;  ///< runs of pushes or of pops, by number
   bool simple = true;              ///< one scalar or vector at a time
 };
-
 
 class Records {
  public:

@@ -6,7 +6,6 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
-#include "lantern/compiler/passes/analysis/def_chain.hpp"
 #include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/ir/clone.hpp"
 

@@ -1,7 +1,6 @@
 // What a loop's state goes through in an iteration, and what else an iteration does.
 #include "lantern/compiler/passes/schedule/parallel.hpp"
 
-#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>

@@ -8,7 +8,6 @@
 #include "lantern/compiler/passes/schedule/vectorise.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>
