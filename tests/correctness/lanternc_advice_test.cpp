@@ -185,9 +185,14 @@ TEST_CASE("a result that is not used, a return that is missing") {
         "@/m.cpp:5:14: warning: the result is not used [-Wunused-result]\n"
         "    5 |   a[0] * a[0];\n"
         "      |              ^\n"
-        "@/m.cpp:6:1: error: no return statement in function returning non-void [-Werror=return-type]\n"
+        "@/m.cpp:6:1: error: a way through this function ends without a return: write one at its end\n"
         "    6 | }\n"
         "      | ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+  CHECK(said("Rep<double> f(Rep<double> x) {\n  if (x > 0.0) return x;\n}\nLANTERN_FUNCTION(df, grad(f))\nint main() {}\n") ==
+        "@/m.cpp:4: error: a way through this function ends without a return: write one at its end\n"
+        "    4 |   if (x > 0.0) return x;\n"
+        "      |   ^~~~~~~~~~~~~~~~~~~~~~\n"
         "lanternc: error: @/m.cpp did not compile\n");
 }
 

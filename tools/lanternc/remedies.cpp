@@ -153,6 +153,14 @@ Remedy iterators(string_view error) {
   return std::nullopt;
 }
 
+/// A way through a function that ends without a return. After rewriting it may be the only one that the compiler sees.
+Remedy missing_return(string_view error) {
+  for (const string_view words : {"no return statement in function returning non-void", "control reaches end of non-void function",
+                                  "non-void function does not return a value"})
+    if (error.starts_with(words)) return told("a way through this function ends without a return: write one at its end");
+  return std::nullopt;
+}
+
 /// Two LANTERN_FUNCTIONs of one name.
 Remedy same_name(string_view error) {
   auto name = between(error, "redefinition of ‘auto lantern_program_", "()’");
@@ -279,7 +287,7 @@ std::optional<Indexing> indexing(string_view error, const std::vector<string_vie
 
 std::optional<std::string> remedy(string_view error, const std::vector<string_view>& notes, string_view line,
                                   const std::string& include) {
-  for (const auto rule : {conversion, between_reps, other_operator, iterators, binding, same_name})
+  for (const auto rule : {conversion, between_reps, other_operator, iterators, binding, missing_return, same_name})
     if (auto words = rule(error)) return words;
   for (const auto rule : {element, function_of_values})
     if (auto words = rule(error, notes)) return words;

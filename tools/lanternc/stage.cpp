@@ -317,7 +317,7 @@ std::vector<StagedFunction> stage_functions(const StagingImage& image, const Opt
     StagedFunction f{registered.name, {}, {}, registered.loc, 0, 0, {}};
     {
       const passes::Remarks of_staging;
-      const FaultsOfUser told("LANTERN_FUNCTION(" + registered.name + ", ...) was staged (" + registered.loc.str() + ")");
+      const FaultsOfUser faults("LANTERN_FUNCTION(" + registered.name + ", ...) was staged (" + registered.loc.str() + ")");
       stage_registered(registered, f, options);
       f.progress.remarks = of_staging.all();
     }

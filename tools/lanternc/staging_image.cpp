@@ -62,7 +62,7 @@ void load(UserCode& code) {
     const std::filesystem::path image = code.staging_image(missing);
     const std::terminate_handler before = std::set_terminate(initialiser_threw);
     const void* handle = [&] {
-      const FaultsOfUser told("static initialisers ran");
+      const FaultsOfUser faults("static initialisers ran");
       return ::dlopen(image.c_str(), RTLD_LAZY | RTLD_LOCAL);
     }();
     std::set_terminate(before);
