@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "../../samples/cnn_model.hpp"
-#include "../../samples/resnet_model.hpp"
 #include "../../samples/squeezenet_model.hpp"
 #include "lantern/cuda.hpp"
 #include "lantern/lantern.hpp"
@@ -106,22 +105,4 @@ TEST_CASE("a step of SqueezeNet", "[cuda]") {
     return std::tuple(value, m2, s2);
   };
   takes<Model, Adam<Model>>({.launches = 237, .alone = 332, .waits = 1}, step, 1e-4, m, nn::adam_state(m));
-}
-
-TEST_CASE("a step of ResNet", "[cuda]") {
-  using Model = resnet::ResNet<Rep<float>, 1, 2>;  // ResNet-50 has 3, 4, 6, 3 blocks
-  using Running = resnet::Statistics<Rep<float>, 1, 2>;
-  using State = nn::SgdState<Model>;
-  nn::Generator random(7);
-  const auto [m, running] = resnet::init<1, 2>(3, 2, 10, random);
-  const auto step = [](Model w, Running r, State s, Images x, Labels y, Rep<double> rate) {
-    const auto loss = [&](Model v) {
-      const auto [scores, after] = resnet::classify(v, r, x, true);
-      return std::tuple(nn::cross_entropy(scores, y), stop_gradient(after));
-    };
-    const auto [made, g] = vjp(loss)(w, std::tuple(Rep<float>(1.0f), nn::zeros_of(r)));
-    const auto [m2, s2] = nn::sgd(w, g, s, {.learning_rate = rate, .momentum = 0.9, .weight_decay = 1e-4});
-    return std::tuple(std::get<0>(made), m2, std::get<1>(made), s2);
-  };
-  takes<Model, Running, State>({.launches = 267, .alone = 500, .waits = 1}, step, 1e-3, m, running, nn::sgd_state(m));
 }

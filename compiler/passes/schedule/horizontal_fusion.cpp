@@ -128,11 +128,12 @@ bool goes_through_elements(const std::vector<Op*>& nest, const EqualNumbers& equ
       good = op->operands[1 + d] == indices[d] && equal(bounds[d], size_form(op->operands[0], d));
   });
   const Uses uses(nest[0]);
-  for (std::size_t d = 0; good && d < nest.size(); ++d)
-    for (const ir::Use& use : uses.of(const_cast<Value*>(indices[d])))
-      good &= (is_access(*use.op) && use.operand > 0 && use.op->operands[use.operand] == indices[d] &&
-               use.operand <= nest.size()) ||
-              (use.op->is(Opcode::add_) && use.op->parent == indices[d]->block);  // the next one
+  for (std::size_t d = 0; good && d < nest.size(); ++d) {
+    const Op* const next = nest[d]->blocks[1]->ops.back()->operands[indices[d]->index]->def;
+    for (const ir::Use& use : uses.of(indices[d]))
+      good &= is_access(*use.op) ? use.operand > 0 && use.operand <= nest.size()
+                                 : use.op == next && uses.count(next->result()) == 1;
+  }
   return good;
 }
 
@@ -396,7 +397,8 @@ class SideBySide {
     const Op* const loop = p.member->loop;
     const bool flat = p.member->share == Share::flat;
     ir::Renaming names;
-    if (!flat) names[counted(loop)->number] = index;
+    for (const Op* one : flat ? perfect_nest(p.member->loop) : std::vector<Op*>{p.member->loop})
+      names[counted(one)->number] = index;
     for (std::size_t k = 0; k < p.states.size(); ++k) {
       Value* inside = loop->blocks[1]->params[p.states[k]];
       names[inside] = state[k];

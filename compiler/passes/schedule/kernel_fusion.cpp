@@ -15,6 +15,7 @@
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/schedule/equal_numbers.hpp"
 #include "lantern/compiler/passes/schedule/loop_order.hpp"
+#include "lantern/compiler/passes/schedule/views.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 
 namespace lantern::passes {
@@ -151,10 +152,7 @@ class Pair {
       : module_(module), a_(first), b_(second), equal_(equal), doings_(doings), joined_(joined), in_a_(first), in_b_(second) {}
 
   bool run() {
-    const auto a = counted(a_), b = counted(b_);
-    if (!a || !b || a_->integer != 0 || b_->integer != 0) return false;
-    index_a_ = a->index, index_b_ = b->index;
-    if (!equal_(a_->operands[index_a_], b_->operands[index_b_]) || !equal_(a->bound, b->bound)) return false;
+    index_a_ = counted(a_)->index, index_b_ = counted(b_)->index;
     if (weight(a_->blocks[1]) + weight(b_->blocks[1]) > (joined_ == Joined::flow ? 8 : 1) * longest_body) return false;
     auto found = between({a_}, b_, joined_ == Joined::flow ? 2000 : 200, doings_, [](Op* op) { return std::vector<Op*>{op}; });
     if (!found) return false;
@@ -428,6 +426,18 @@ class Pair {
   std::vector<Flow> flows_;
 };
 
+/// Loops over as many iterations.
+bool counts_alike(const Op* a, const Op* b, const EqualNumbers& equal) {
+  const auto x = counted(a), y = counted(b);
+  return x && y && a->integer == 0 && b->integer == 0 && equal(a->operands[x->index], b->operands[y->index]) &&
+         equal(x->bound, y->bound);
+}
+
+/// The second loop needs a result of the first, or a view of one.
+bool flows_into(const Op* a, const Op* b, BlockDoings& doings) {
+  return std::ranges::any_of(doings.of(b).operands, [&](const Value* v) { return viewed(v)->def == a; });
+}
+
 /// Joins loops of a block until none can; true if there were any. `inside`: of a kernel, where all that can join does.
 bool fuse_in(ir::Module& module, const TapeUses& tapes, Block* block, bool inside, Joined joined) {
   bool any = false, again = true;
@@ -442,7 +452,9 @@ bool fuse_in(ir::Module& module, const TapeUses& tapes, Block* block, bool insid
       equal.note(*op);
       if (!op->is(Opcode::loop_) || !ir::is_parallel(*op)) continue;
       for (std::size_t k = before.size(); k-- > 0 && !again;)
-        if (inside || worth_joining(before[k], op, equal)) again = Pair(module, before[k], op, equal, doings, joined).run();
+        if ((joined == Joined::any || flows_into(before[k], op, doings)) && counts_alike(before[k], op, equal) &&
+            (inside || worth_joining(before[k], op, equal)))
+          again = Pair(module, before[k], op, equal, doings, joined).run();
       if (again) break;
       before.push_back(op);
     }
