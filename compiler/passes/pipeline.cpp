@@ -118,10 +118,7 @@ constexpr std::array all_passes{
              simplify(m);
          }},
     // before all that asks what is in an iteration: the iterations of an inner loop that is none
-    Pass{"full_unrolling", "inner loops of a few iterations are written out",
-         [](ir::Module& m, const PipelineOptions& options) {
-           full_unrolling(m, options.vector_lanes == 2 ? 4 : 7);  // registers of two lanes hold less
-         }},
+    Pass{"full_unrolling", "inner loops of a few iterations are written out", plain<full_unrolling>},
     // before passes ask what an iteration changes: zeros for adjoints that are done with are no change
     Pass{"dead_stores", "elements that are not read again are not written", plain<dead_stores>},
     // while loops stand as the program has them: those below fuse them and move parts of them

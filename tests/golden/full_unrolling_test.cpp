@@ -95,8 +95,8 @@ class Same {
 TEST_CASE("full_unrolling: inner loops of a few iterations", "[passes]") {
   CHECK(loops(filtered<1>).second == 1);
   CHECK(loops(filtered<4>) == std::pair<std::size_t, std::size_t>{2, 1});
-  CHECK(loops(filtered<7>) == std::pair<std::size_t, std::size_t>{2, 1});
-  CHECK(loops(filtered<8>).first == loops(filtered<8>).second);
+  CHECK(loops(filtered<8>) == std::pair<std::size_t, std::size_t>{2, 1});
+  CHECK(loops(filtered<9>).first == loops(filtered<9>).second);
   CHECK(loops(plane) == std::pair<std::size_t, std::size_t>{5, 3});
   CHECK(loops(steps) == std::pair<std::size_t, std::size_t>{2, 1});
   CHECK(loops(grad<0, 1>(filtered<3>)).second == 1);
@@ -111,7 +111,7 @@ TEST_CASE("full_unrolling: the same numbers", "[passes]") {
   const Same three(filtered<3>);
   const Same four(filtered<4>);
   const Same five(filtered<5>);
-  const Same seven(filtered<7>);
+  const Same eight(filtered<8>);
   const Same in_plane(plane);
   for (const std::size_t n : {5u, 8u, 17u, 40u}) {
     CAPTURE(n);
@@ -120,7 +120,7 @@ TEST_CASE("full_unrolling: the same numbers", "[passes]") {
     three(x, f);
     four(x, f);
     five(x, f);
-    if (n >= 6) seven(x, f);
+    if (n >= 7) eight(x, f);
     const std::vector<double> image = numbers(n * 7, 0.1);
     in_plane(matrix(image, n, 7), matrix(f, 3, 3));
   }

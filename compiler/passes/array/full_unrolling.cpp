@@ -10,10 +10,11 @@ namespace lantern::passes {
 
 namespace {
 
+constexpr std::int64_t most_unrolled = 8;
 constexpr std::size_t most_unrolled_operations = 400;  ///< of all iterations together
 
 /// How many iterations are written out; 0 where the loop stays.
-std::int64_t iterations_to_write(Op* loop, std::int64_t most_unrolled) {
+std::int64_t iterations_to_write(Op* loop) {
   const auto iterations = known_trip_counts(loop);
   if (!iterations || *iterations < 1 || *iterations > most_unrolled || loop->integer != 0 ||
       !ends_by_comparison(loop) || loops_around(loop->parent).empty())
@@ -30,14 +31,14 @@ std::int64_t iterations_to_write(Op* loop, std::int64_t most_unrolled) {
 
 }  // namespace
 
-void full_unrolling(ir::Module& module, std::int64_t most_iterations) {
+void full_unrolling(ir::Module& module) {
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
     for (bool any = true; any;) {
       Renaming instead;
       std::vector<Op*> gone;
       for (Op* loop : loops_in(*f)) {
-        const std::int64_t iterations = iterations_to_write(loop, most_iterations);
+        const std::int64_t iterations = iterations_to_write(loop);
         if (iterations == 0) continue;
         instead.merge(ir::pairs(loop->results, unrolled(loop, iterations)));
         gone.push_back(loop);

@@ -10,13 +10,10 @@
 // together are little code and keep nothing on tapes.
 #pragma once
 
-#include <cstdint>
-
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::passes {
 
-/// Writes out loops of so many iterations at most.
-void full_unrolling(ir::Module& module, std::int64_t most_iterations);
+void full_unrolling(ir::Module& module);
 
 }  // namespace lantern::passes
