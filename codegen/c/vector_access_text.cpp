@@ -156,15 +156,18 @@ std::string joined_writes(std::string_view what, int lanes, const std::string& t
     zeros |= value != x(i);
   }
   body += "  " + store + "(" + place + ", y);\n";
+  // LLVM forwards vectors that one iteration stores to the loads of the next, past narrower stores between them
+  // (LoopLoadElimination; llvm-project issue 224832). It leaves loops with volatile stores as they are.
   for (int k = 0; k < width; ++k) {
     const int at = up ? k : lanes + k;
-    std::string sum = "p[" + std::to_string(at) + "]";
+    const std::string place_at = "p[" + std::to_string(at) + "]";
+    std::string sum = place_at;
     for (std::size_t i = 0; i < writes.size(); ++i)
       if (const auto l = lane(writes[i], at)) {
         const std::string value = x(i) + "[" + std::to_string(*l) + "]";
         sum = writes[i].adds ? sum + " + " + value : value;
       }
-    body += "  p[" + std::to_string(at) + "] = " + sum + ";\n";
+    body += "  " + (k == 0 ? "*(volatile " + element + "*)&" + place_at : place_at) + " = " + sum + ";\n";
   }
   const std::string none = zeros ? "  const " + type + " zero = {0}, none = -zero;\n" : "";
   return "(" + element + "* p" + parameters + ") {\n" + none + body + "}\n";
