@@ -394,11 +394,10 @@ std::string Prelude::text(Routines where, const std::string& linkage) const {
 
 /// A helper's text with what says that either side may call it.
 static std::string for_both(std::string text) {
-  for (const std::string_view start : {"LT_FAILS static ", "LT_SELDOM static ", "static "}) {
-    const std::string mark = "\n" + std::string(start);
+  for (const std::string start : {"LT_FAILS ", "LT_SELDOM ", ""}) {
+    const std::string mark = "\n" + start + "static ", both = "\n" + start + "__host__ __device__ static ";
     text.insert(0, "\n");
-    for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos;)
-      text.replace(at, mark.size(), "\n__host__ __device__ static ");
+    for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos;) text.replace(at, mark.size(), both);
     text.erase(0, 1);
   }
   return text;
