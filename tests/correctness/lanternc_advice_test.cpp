@@ -13,7 +13,7 @@ using lantern::codegen::write_file;
 
 namespace {
 
-/// lanternc's messages about a model that does not compile, with more arguments; "@" stands for its directory.
+/// lanternc's messages about a model that does not compile, with more arguments; "@" is its directory.
 std::string said(const std::string& model, const std::vector<std::string>& more = {}) {
   const TemporaryDirectory directory;
   const std::filesystem::path file = directory.path() / "m.cpp";

@@ -22,7 +22,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
-/// A model of the user's. In recorded output "@" stands for its directory and "$" for that of Lantern's
+/// A model of the user's. In recorded output "@" is its directory and "$" for that of Lantern's
 /// headers.
 class Model {
  public:
