@@ -89,7 +89,7 @@ void run() {
     };
     const std::vector<double> a(1000, 2.0);
     const Sparsity s = jacobian_sparsity(f)(a);
-    const std::vector<double> entries = compile(sparse_jacobian(f))(a, s);  // entry k is at row and s.column[k]
+    const std::vector<double> entries = compile(sparse_jacobian(f))(a, s);  // row i: s.row_start[i] <= k < s.row_start[i + 1], column s.column[k]
     fmt::print("{} entries by {} passes\n", entries.size(), s.forward + s.reverse);
     expect(entries.size() == 2998 && s.forward + s.reverse == 3, "sparse");
   }
