@@ -44,6 +44,15 @@ run("${CMAKE_COMMAND}" -E chdir "${WORK}/build" "${WORK}/build/libraries")
 
 run("${CMAKE_CTEST_COMMAND}" --test-dir "${WORK}/build" --output-on-failure)
 
+# Programs of another compiler find the functions of the libraries.
+find_program(CLANGXX NAMES clang++-19 clang++-18)
+if(CLANGXX)
+  run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${WORK}/by_clang" -G "${GENERATOR}"
+      "-DCMAKE_CXX_COMPILER=${CLANGXX}" "-DCMAKE_PREFIX_PATH=${prefix}")
+  run("${CMAKE_COMMAND}" --build "${WORK}/by_clang" --target libraries)
+  run("${CMAKE_COMMAND}" -E chdir "${WORK}/by_clang" "${WORK}/by_clang/libraries")
+endif()
+
 # A program that is compiled ahead of time is built when what it depends on has changed, and only then.
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 if(GENERATOR STREQUAL "Ninja")
