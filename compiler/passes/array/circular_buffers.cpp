@@ -189,14 +189,10 @@ class CircularBuffer {
   }
 
   Rows sizes(ir::Builder& b) const {
-    Rows all;
-    for (std::size_t d = 0; d < static_cast<std::size_t>(tensor_->type.rank()); ++d)
-      if (d != dimension_) all.push_back(materialise(b, size_form(tensor_, d)));
-    if (!is_flat()) return all;
-    Value* const size = materialise(b, stride_);
-    // Rows that make up the tensor have no negative size.
-    const bool exact = (size_form(tensor_, 0) - IndexForm(rows_) * stride_).number() == 0;
-    return {exact ? size : b.emit(Opcode::imax_, {size, b.integer(0)})};
+    if (is_flat()) return {b.emit(Opcode::imax_, {materialise(b, stride_), b.integer(0)})};
+    Rows all = b.sizes(tensor_);
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(dimension_));
+    return all;
   }
 
   Value* over_row(ir::Builder& b, Value* initial, NestBody body) const {
