@@ -4,7 +4,6 @@
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/compile.hpp"
 #include "lantern/compiler/driver/gpu.hpp"
-#include "lantern/compiler/passes/array/circular_buffers.hpp"
 #include "lantern/compiler/passes/array/double_buffering.hpp"
 #include "lantern/compiler/passes/array/in_place_stencils.hpp"
 #include "lantern/compiler/passes/array/index_set_splitting.hpp"
@@ -94,8 +93,6 @@ void drop_identities(ir::Module& module) {
 std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop) {
   passes::canonical_loops(module, loop);
   passes::forward_stored(loop);
-  std::vector<ir::Value*> given = passes::circular_buffers(module, loop);
-  const std::vector<ir::Value*> split = loop->results;
   const auto equal = passes::double_buffering(loop);
   passes::in_place_stencils(loop);
   passes::reads_first(loop->blocks[1]);
@@ -104,10 +101,7 @@ std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop)
   results = passes::loop_versioning(module, loop, std::move(results));
   passes::node_splitting(loop);
   for (const auto& [from, to] : equal) results[from] = results[to];
-  for (ir::Value*& v : given)
-    if (const auto at = std::ranges::find(split, v); at != split.end())
-      v = results[static_cast<std::size_t>(at - split.begin())];
-  return given;
+  return results;
 }
 
 }  // namespace
