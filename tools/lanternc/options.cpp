@@ -229,7 +229,6 @@ void describe(CLI::App& app, Given& given) {
   throw Error("the command line cannot be read (" + text + ")" + hint);
 }
 
-/// Flags after `--`: files and linker flags are for linking, all others for both steps.
 /// Lanternc and Lantern's libraries call staged code, and it calls them, as the System V ABI says.
 void refuse_other_calls(const std::string& flag) {
   if (flag == "-mabi=ms")
@@ -237,6 +236,7 @@ void refuse_other_calls(const std::string& flag) {
                 "write __attribute__((ms_abi)) at the functions that need it");
 }
 
+/// Flags after `--`: files and linker flags are for linking, all others for both steps.
 void add_compiler_flags(const Words& flags, Options& o) {
   std::ranges::for_each(flags, refuse_other_calls);
   for (std::size_t i = 0; i < flags.size(); ++i) {
