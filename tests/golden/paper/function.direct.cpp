@@ -65,7 +65,9 @@ struct lt_workspace {
 };
 
 /* Of what happens seldom no copies are made where it may happen. */
-#if (defined __GNUC__ || defined __clang__) && !defined __TINYC__
+#if (defined __CUDACC__ || defined __CUDACC_RTC__) && !defined LANTERN_LAUNCH_EMULATOR
+#define LT_SELDOM __noinline__
+#elif (defined __GNUC__ || defined __clang__) && !defined __TINYC__
 #define LT_SELDOM __attribute__((cold, noinline))
 #else
 #define LT_SELDOM
