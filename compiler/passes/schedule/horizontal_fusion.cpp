@@ -70,9 +70,7 @@ bool works_on_elements(const Op* loop) {
       return false;
   bool good = true;
   ir::walk(loop->blocks[1], [&](const Op* op) {
-    good &= is_access(*op) || ir::info(op->code).elementwise || op->is(Opcode::constant_) ||
-            op->is(Opcode::yield_) || op->is(Opcode::loop_) || op->is(Opcode::branch_) ||
-            op->is(Opcode::dim_) || op->is(Opcode::cast_) || op->is(Opcode::undef_);
+    good &= is_access(*op) || only_computes(*op);
     for (const Value* v : op->results) good &= !v->type.is_tensor() || is_write(*op) || !op->blocks.empty();
   });
   return good;
@@ -154,7 +152,7 @@ std::optional<Member> member(Op* loop, const EqualNumbers& equal) {
 }
 
 /// The loops of a block that will be one, side by side.
-struct Group {
+struct LaunchGroup {
   std::vector<Member> members;
   std::size_t number = 0;
 
@@ -199,7 +197,7 @@ class SideBySide {
       if (const auto m = member(op, equal_)) place(*m);
     }
     bool any = false;
-    for (const Group& g : groups_) {
+    for (const LaunchGroup& g : groups_) {
       if (g.members.size() < 2) continue;
       join(g);
       any = true;
@@ -236,7 +234,7 @@ class SideBySide {
   }
 
   /// Moves a group to a later loop, where that can be.
-  bool beside(const Group& g, const Member& m) {
+  bool beside(const LaunchGroup& g, const Member& m) {
     std::vector<Op*> loops = g.loops();
     std::int64_t sum = m.weight;
     for (const Member& one : g.members) sum += one.weight;
@@ -244,7 +242,7 @@ class SideBySide {
     const auto found = between(loops, m.loop, far, doings_, [&](Op* op) {
       const auto number = member_of_.find(op);
       if (number != member_of_.end())
-        return std::ranges::find(groups_, number->second, &Group::number)->loops();
+        return std::ranges::find(groups_, number->second, &LaunchGroup::number)->loops();
       return std::vector<Op*>{op};
     });
     if (!found) return false;
@@ -280,7 +278,7 @@ class SideBySide {
   };
 
   /// The loops as one.
-  void join(const Group& g) {
+  void join(const LaunchGroup& g) {
     auto& ops = block_->ops;
     Op* const behind = *(std::ranges::find(ops, g.members.back().loop) + 1);
     for (const Member& m : g.members) std::erase(ops, m.loop);
@@ -449,21 +447,10 @@ class SideBySide {
   Block* block_;
   EqualNumbers equal_;
   BlockDoings doings_;
-  std::vector<Group> groups_;
+  std::vector<LaunchGroup> groups_;
   std::unordered_map<const Op*, std::size_t> member_of_;  ///< the number of its group
   std::unordered_map<const Op*, bool> failing_;
 };
-
-/// Blocks of the host: those outside of parallel loops.
-std::vector<Block*> host_blocks(ir::Function& f) {
-  std::vector<Block*> all{f.body};
-  ir::walk(f.body, [&](const Op* op) {
-    if (op->is(Opcode::loop_) && ir::is_parallel(*op)) return false;
-    all.insert(all.end(), op->blocks.begin(), op->blocks.end());
-    return true;
-  });
-  return all;
-}
 
 }  // namespace
 

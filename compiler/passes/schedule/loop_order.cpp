@@ -8,6 +8,21 @@
 
 namespace lantern::passes {
 
+std::vector<Block*> host_blocks(ir::Function& f) {
+  std::vector<Block*> all{f.body};
+  ir::walk(f.body, [&](const Op* op) {
+    if (op->is(Opcode::loop_) && ir::is_parallel(*op)) return false;
+    all.insert(all.end(), op->blocks.begin(), op->blocks.end());
+    return true;
+  });
+  return all;
+}
+
+bool only_computes(const Op& op) {
+  return ir::info(op.code).elementwise || op.is(Opcode::constant_) || op.is(Opcode::yield_) || op.is(Opcode::loop_) ||
+         op.is(Opcode::branch_) || op.is(Opcode::dim_) || op.is(Opcode::cast_) || op.is(Opcode::undef_);
+}
+
 bool uses_tapes(const Op* loop) {
   bool found = false;
   ir::walk(loop->blocks[1], [&](const Op* op) { found |= is_on_tape(*op); });
@@ -22,10 +37,7 @@ bool may_fail(const Op* loop, const EqualNumbers& equal) {
         may |= !in_range(*op, d) && start_of_run(op->operands[1 + d], size_form(op->operands[0], d), equal).value_or(-1) < 0;
       return;
     }
-    const bool harmless = ir::info(op->code).elementwise || op->is(Opcode::constant_) ||
-                          op->is(Opcode::yield_) || op->is(Opcode::loop_) || op->is(Opcode::branch_) ||
-                          op->is(Opcode::dim_) || op->is(Opcode::cast_) || op->is(Opcode::undef_);
-    may |= !harmless || divides_integers(*op);
+    may |= !only_computes(*op) || divides_integers(*op);
   });
   return may;
 }

@@ -12,6 +12,10 @@
 
 namespace lantern::passes {
 
+/// The blocks whose loops are kernels: those outside of parallel loops.
+std::vector<Block*> host_blocks(ir::Function& f);
+/// True for control flow, and for what computes without memory: divisions of integers, too.
+bool only_computes(const Op& op);
 /// True where iterations save values or take them from tapes.
 bool uses_tapes(const Op* loop);
 /// True unless no iteration can fail: by an index outside, a division of integers, or what is not known.

@@ -14,6 +14,7 @@
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/schedule/equal_numbers.hpp"
+#include "lantern/compiler/passes/schedule/loop_order.hpp"
 #include "lantern/compiler/passes/schedule/views.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 #include "lantern/ir/clone.hpp"
@@ -336,17 +337,6 @@ class Producer {
   std::vector<Shape> shapes_;
 };
 
-/// The blocks whose loops are kernels, not those in kernels.
-std::vector<Block*> blocks_of_the_host(ir::Function& f) {
-  std::vector<Block*> all{f.body};
-  ir::walk(f.body, [&](Op* op) {
-    if (op->is(Opcode::loop_) && ir::is_parallel(*op)) return false;
-    all.insert(all.end(), op->blocks.begin(), op->blocks.end());
-    return true;
-  });
-  return all;
-}
-
 }  // namespace
 
 void rematerialise(ir::Module& module) {
@@ -354,7 +344,7 @@ void rematerialise(ir::Module& module) {
   const TapeUses tapes = tape_uses(module);
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
-    for (Block* block : blocks_of_the_host(*f)) {
+    for (Block* block : host_blocks(*f)) {
       EqualNumbers equal;
       equal.note_saved(tapes, block);
       for (Op* op : std::vector<Op*>(block->ops)) {
