@@ -92,7 +92,6 @@ struct Known {
        forward_twice = true;
 };
 constexpr Known everything{};
-constexpr Known nothing{false, false, false, false, false, false};
 
 struct Tolerances {
   double first = 1e-9, second = 1e-8;  ///< second 0: it is not looked at

@@ -19,7 +19,7 @@ libraries = {"llvm-19-dev": "llvm", "libtcc-dev": "tcc", "libboost-context-dev":
              "libdlpack-dev": "dlpack", "libzip-dev": "libzip", "nlohmann-json3-dev": "nlohmann", "libopenblas-dev": "openblas",
              "libfftw3-dev": "fftw", "libonnx-dev": "onnx", "libprotobuf-dev": "protobuf", "cmake": "cmake", "ninja-build": "ninja"}
 for_tests = {"g++", "ccache", "git", "libclang-19-dev", "libclang-cpp19-dev", "openmpi-bin", "libpng-dev", "zlib1g-dev", "libeigen3-dev",
-             "catch2", "librapidcheck-dev", "libisl-dev", "libonnx-testdata", "gdb", "python3-numpy", "python3-venv", "python3-yaml"}
+             "catch2", "clang-19", "librapidcheck-dev", "libisl-dev", "libonnx-testdata", "gdb", "python3-numpy", "python3-venv", "python3-yaml"}
 setup = re.search(r"packages=\((.*?)\n\)", (root / "tools" / "setup").read_text(), re.S).group(1)
 installed = {word for line in setup.split("\n") for word in line.split("#")[0].split()}
 wrong = [f"tools/setup has {p}, which {__file__} does not know" for p in installed - set(libraries) - for_tests]
