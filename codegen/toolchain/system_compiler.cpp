@@ -84,6 +84,20 @@ class SharedLibrary final : public LoadedCode {
   void* handle_;
 };
 
+void add_code_options(std::vector<std::string>& command, Language language, const ClangOptions& options) {
+  const auto add = [&](std::initializer_list<std::string> more) { command.insert(command.end(), more.begin(), more.end()); };
+  add({"-fPIC", "-w", "-fwrapv", "-O" + std::to_string(options.opt_level), "-fno-math-errno",
+       // What "within one expression" is called. gcc before 14 then contracts nothing, which is safe.
+       options.contract ? "-ffp-contract=on" : "-ffp-contract=off",
+       "-march=" + (options.target_cpu.empty() ? std::string("native") : options.target_cpu)});
+  if (options.debug_info) add({"-g"});
+  if (language == Language::c) {
+    add({"-x", "c", "-std=c11", "-Werror=implicit-function-declaration"});
+  } else {
+    add({"-x", "c++", "-std=c++20", "-fno-exceptions", "-fno-rtti"});
+  }
+}
+
 void build(const TemporaryDirectory& directory, const std::string& library_path, const std::string& source, Language language,
            const ClangOptions& options, std::span<const HostSymbol> symbols, const std::vector<std::string>& arguments) {
   std::vector<std::string> command = system_compiler_command();
@@ -97,16 +111,8 @@ void build(const TemporaryDirectory& directory, const std::string& library_path,
   const std::string source_path = directory.path() / source_name;
   write_file(source_path, source + host_function_stubs(symbols, language));
 
-  add({"-shared", "-fPIC", "-w", "-fwrapv", "-O" + std::to_string(options.opt_level), "-fno-math-errno",
-       // What "within one expression" is called. gcc before 14 then contracts nothing, which is safe.
-       options.contract ? "-ffp-contract=on" : "-ffp-contract=off",
-       "-march=" + (options.target_cpu.empty() ? std::string("native") : options.target_cpu)});
-  if (options.debug_info) add({"-g"});
-  if (language == Language::c) {
-    add({"-x", "c", "-std=c11", "-Werror=implicit-function-declaration"});
-  } else {
-    add({"-x", "c++", "-std=c++20", "-fno-exceptions", "-fno-rtti"});
-  }
+  add({"-shared"});
+  add_code_options(command, language, options);
   // Report what is missing now and not at the first call. `-x none` ends the effect of -x on what follows.
   add({source_path, "-x", "none", "-Wl,-z,defs", "-o", library_path, "-lm"});
   command.insert(command.end(), arguments.begin(), arguments.end());
@@ -128,6 +134,19 @@ std::unique_ptr<LoadedCode> compile_with_system_compiler(const std::string& sour
   const std::string path = directory.path() / "generated.so";
   build(directory, path, source, language, options, symbols, arguments);
   return std::make_unique<SharedLibrary>(std::move(directory), path, symbols);
+}
+
+PrecompiledHeader::PrecompiledHeader(const std::string& text, const ClangOptions& options, std::vector<std::string> arguments)
+    : arguments_(std::move(arguments)) {
+  const std::string path = directory_.path() / "header.hpp";
+  write_file(path, text);
+  std::vector<std::string> command = system_compiler_command();
+  add_code_options(command, Language::cpp, options);
+  command.insert(command.end(), arguments_.begin(), arguments_.end());
+  command.insert(command.end(), {"-c", "-x", "c++-header", path, "-o", path + ".gch"});
+  const ProcessResult result = run_process(command);
+  if (result.status != 0) throw InternalError("the system compiler does not accept a header:\n" + result.err + result.out);
+  arguments_.insert(arguments_.end(), {"-include", path});
 }
 
 void build_shared_library(const std::filesystem::path& path, const std::string& source, Language language,

@@ -9,6 +9,7 @@
 
 #include "lantern/codegen/toolchain/clang.hpp"
 #include "lantern/codegen/toolchain/loaded_code.hpp"
+#include "lantern/codegen/toolchain/process.hpp"
 
 namespace lantern::codegen {
 
@@ -26,6 +27,19 @@ std::unique_ptr<LoadedCode> compile_with_system_compiler(const std::string& sour
                                                          const ClangOptions& options = {},
                                                          std::span<const HostSymbol> symbols = {},
                                                          const std::vector<std::string>& arguments = {});
+
+/// C++ text that many sources begin with, compiled once to a header. A source that is compiled with the same options and with
+/// `arguments()`, which are those given and the header's, begins with the text. The compiled header lies in a temporary directory
+/// as long as this object exists. Throws as compile_with_system_compiler does.
+class PrecompiledHeader {
+ public:
+  PrecompiledHeader(const std::string& text, const ClangOptions& options, std::vector<std::string> arguments);
+  const std::vector<std::string>& arguments() const { return arguments_; }
+
+ private:
+  TemporaryDirectory directory_;
+  std::vector<std::string> arguments_;
+};
 
 /// compile_with_system_compiler in two steps. The first writes a shared library to `path`. The second loads it and needs
 /// no compiler; it takes the same symbols in the same order.

@@ -280,7 +280,7 @@ TEST_CASE("a perceptron tells two spirals apart") {
       },
       {.target = Target::cpp, .opt = 2}));
   const auto right =
-      compile([](Model m, Batch x, Labels y) { return count(Rep<Tensor<bool>>(argmax<1>(m(x)) == y)); },
+      compile([](Model m, Batch x, Labels y) { return count(Rep<Tensor<bool>>(argmax<1>(m(x)) == Rep<Tensor<std::int64_t>>(y))); },
               {.target = Target::c});
 
   nn::Generator rng(5);

@@ -361,7 +361,7 @@ void join_range_errors(std::vector<MessageGroup>& groups) {
 
 /// Of two LANTERN_FUNCTIONs of one name the compiler tells several declarations that the macro makes: the first is enough.
 void join_name_errors(std::vector<MessageGroup>& groups) {
-  constexpr string_view expanded = "in expansion of macro ";
+  static constexpr string_view expanded = "in expansion of macro ";
   const auto is_second = [](const MessageGroup& g) {
     return is_error(g.main) && g.main.text.starts_with("redefinition of ") && g.main.text.find("lantern_program_") != std::string::npos;
   };
