@@ -596,7 +596,7 @@ bool StatementPrinter::in_block(const Op& op) {
   const bool changes = std::ranges::any_of(op.results, [](const Value* v) { return v->type.is_tensor(); }) && op.in_place;
   const bool loop = op.is(Opcode::loop_);
   const bool looks = op.is(Opcode::finite_) && std::ranges::any_of(op.operands, [](const Value* v) { return v->type.is_tensor(); });
-  if (op.is(Opcode::get_) || op.is(Opcode::argmax_) || looks) {
+  if (op.is(Opcode::get_, Opcode::argmax_) || looks) {
     if (touched_.written) barrier();
     touched_.read = true;
     return false;

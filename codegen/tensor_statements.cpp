@@ -268,8 +268,7 @@ void StatementPrinter::find_placed() {
   for (std::size_t i = 0; i < yield.operands.size(); ++i) {
     if (!yield.operands[i]->type.is_tensor()) continue;
     const Value* root = storage_root(yield.operands[i]);
-    if (root->def && (root->def->is(Opcode::fill_) || root->def->is(Opcode::zeros_like_)))
-      placed_.emplace(root, i);
+    if (root->def && root->def->is(Opcode::fill_, Opcode::zeros_like_)) placed_.emplace(root, i);
   }
 }
 
@@ -477,7 +476,7 @@ void StatementPrinter::rows(const Op& op) {
 /// A size that the program computes: the memory would not come to be either, but without a place.
 void StatementPrinter::check_size(const Op& op, const Value* n) {
   if (!unit_.options().bounds_checks || where(op).empty()) return;
-  if (n->def && (n->def->is(Opcode::dim_) || n->def->is(Opcode::constant_))) return;
+  if (n->def && n->def->is(Opcode::dim_, Opcode::constant_)) return;
   unit_.prelude().need("fail_negative");
   const std::string size = atom(n);
   line("if (" + size + " < 0) lt_fail_negative(" + ws() + ", " + size + ", " + ir::c_string(where(op)) +
@@ -525,8 +524,8 @@ void StatementPrinter::creation(const Op& op) {
   place_result(result, name);
   if (op.operands[0]->def && op.operands[0]->def->is(Opcode::undef_)) return;  // only memory
   if (const Op* user = uses_.only_reader(result))
-    if ((user->is(Opcode::add_einsum_) || user->is(Opcode::add_matmul_) || user->is(Opcode::gemm_)) &&
-        user->operands[0] == result && adds_to_zeros(*user, uses_))
+    if (user->is(Opcode::add_einsum_, Opcode::add_matmul_, Opcode::gemm_) && user->operands[0] == result &&
+        adds_to_zeros(*user, uses_))
       return;
   if (sums_from_zeros(result)) return;
   const std::string stored = unit_.stored(result);

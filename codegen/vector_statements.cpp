@@ -17,20 +17,8 @@ bool is_splat(const Value* v) { return v->def && v->def->is(Opcode::lane_splat_)
 bool is_lane_index(const Value* v) { return v->def && v->def->is(Opcode::lane_index_); }
 
 /// Operators that take a scalar beside a vector.
-bool mixes(Opcode code) {
-  switch (code) {
-    case Opcode::add_:
-    case Opcode::sub_:
-    case Opcode::mul_:
-    case Opcode::div_:
-    case Opcode::lt_:
-    case Opcode::le_:
-    case Opcode::eq_:
-    case Opcode::ne_:
-      return true;
-    default:
-      return false;
-  }
+bool mixes(const Op& op) {
+  return op.is(Opcode::add_, Opcode::sub_, Opcode::mul_, Opcode::div_, Opcode::lt_, Opcode::le_, Opcode::eq_, Opcode::ne_);
 }
 
 bool is_splat_of(const Value* v, double number) {
@@ -43,7 +31,7 @@ std::tuple<const Value*, const Value*, std::uint64_t> without_constants(const Va
   std::uint64_t by = 0;
   for (;;) {
     const Op* const op = v->def;
-    if (!op || !(op->is(Opcode::add_) || op->is(Opcode::sub_))) return {v, nullptr, by};
+    if (!op || !op->is(Opcode::add_, Opcode::sub_)) return {v, nullptr, by};
     const std::size_t splat = is_splat(op->operands[1]) ? 1 : 0;
     if (!is_splat(op->operands[splat]) || (op->is(Opcode::sub_) && splat == 0)) return {v, nullptr, by};
     const passes::Offset o = passes::offset(op->operands[splat]->def->operands[0]);
@@ -178,7 +166,7 @@ void StatementPrinter::vector(const Op& op) {
   // Arithmetic and comparisons are written as for scalars; everything else is a function of one name.
   std::vector<Expression> operands;
   const bool bare =
-      mixes(op.code) && std::ranges::any_of(op.operands, [](const Value* v) { return !is_splat(v); });
+      mixes(op) && std::ranges::any_of(op.operands, [](const Value* v) { return !is_splat(v); });
   for (const Value* v : op.operands) operands.push_back(value(bare && is_splat(v) ? v->def->operands[0] : v));
   const std::string_view pattern = ir::info(op.code).expression;
   const std::size_t call = pattern.find('(');
@@ -226,7 +214,7 @@ Expression StatementPrinter::dot(const Op& product) {
 std::optional<StatementPrinter::LaneSteps> StatementPrinter::lane_steps(const Value* index) {
   if (is_lane_index(index)) return LaneSteps{integer_literal(0), integer_literal(1)};
   const Op* const op = index->def;
-  if (!op || !(op->is(Opcode::add_) || op->is(Opcode::sub_) || op->is(Opcode::mul_))) return {};
+  if (!op || !op->is(Opcode::add_, Opcode::sub_, Opcode::mul_)) return {};
   for (const std::size_t i : {0u, 1u}) {
     const Value *x = op->operands[i], *y = op->operands[1 - i];
     if (!is_splat(y)) continue;
@@ -262,9 +250,9 @@ std::optional<StatementPrinter::LaneSteps> StatementPrinter::lane_steps(const Va
 /// get, set and add_at with a vector among the indices; lane_get and its like, which access the first lanes
 /// alone.
 void StatementPrinter::lanes_access(const Op& op) {
-  const bool some = op.is(Opcode::lane_get_) || op.is(Opcode::lane_set_) || op.is(Opcode::lane_add_at_);
-  const bool reads = op.is(Opcode::get_) || op.is(Opcode::lane_get_);
-  const bool adds = op.is(Opcode::add_at_) || op.is(Opcode::lane_add_at_);
+  const bool some = op.is(Opcode::lane_get_, Opcode::lane_set_, Opcode::lane_add_at_);
+  const bool reads = op.is(Opcode::get_, Opcode::lane_get_);
+  const bool adds = op.is(Opcode::add_at_, Opcode::lane_add_at_);
   const Value* t = op.operands[0];
   const std::size_t rank = dims(t).size();
   const std::vector<const Value*> indices(op.operands.begin() + 1,

@@ -26,16 +26,7 @@ constexpr std::size_t most_names = 4;
 
 /// Needs no statement, wherever it is used.
 bool is_mentioned(const Op& op) {
-  switch (op.code) {
-    case Opcode::constant_:
-    case Opcode::undef_:
-    case Opcode::dim_:
-    case Opcode::lane_index_:
-    case Opcode::lane_splat_:
-      return true;
-    default:
-      return false;
-  }
+  return op.is(Opcode::constant_, Opcode::undef_, Opcode::dim_, Opcode::lane_index_, Opcode::lane_splat_);
 }
 
 class Drawer {

@@ -83,7 +83,11 @@ struct Op {
   Block* parent = nullptr;
 
   Value* result(std::size_t i = 0) const { return results[i]; }
-  bool is(Opcode c) const { return code == c; }
+  /// True for one of these operations.
+  template <typename... Others>
+  bool is(Opcode c, Others... others) const {
+    return code == c || ((code == others) || ...);
+  }
 };
 
 struct Function {
@@ -199,7 +203,7 @@ class Builder {
 };
 
 /// An access to an element of a tensor, the first operand, at the indices that follow: `get`, `set` and `add_at`.
-inline bool is_write(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at_); }
+inline bool is_write(const Op& op) { return op.is(Opcode::set_, Opcode::add_at_); }
 inline bool is_access(const Op& op) { return op.is(Opcode::get_) || is_write(op); }
 /// What computes values and has no effect besides, without blocks. An index or a divisor may still be wrong.
 inline bool is_pure(const Op& op) { return op.blocks.empty() && info(op.code).effect == Effect::none; }

@@ -27,7 +27,7 @@ constexpr std::int64_t largest_sum = std::int64_t{1} << 62;
 bool is_integer(const Value* v) { return v->type.is_scalar() && v->type.kind() == ir::Kind::i64; }
 
 bool is_lane_access(const Op& op) {
-  return op.is(Opcode::lane_get_) || op.is(Opcode::lane_set_) || op.is(Opcode::lane_add_at_);
+  return op.is(Opcode::lane_get_, Opcode::lane_set_, Opcode::lane_add_at_);
 }
 
 }  // namespace
@@ -339,7 +339,7 @@ std::optional<IndexRanges::Limit> IndexRanges::limit(const Op& loop, std::size_t
       const Op* otherwise = constant(op->blocks[1]->ops.back()->operands[index]);
       if (otherwise && otherwise->integer == 0) conditions.push_back(op->operands[0]);
     }
-    if (!op->is(Opcode::lt_) && !op->is(Opcode::le_)) continue;
+    if (!op->is(Opcode::lt_, Opcode::le_)) continue;
     const Value *number = op->operands[up ? 0 : 1], *bound = op->operands[up ? 1 : 0];
     if (number != head->params[counter]) continue;
     if (bound->block == head && !constant(bound)) continue;
@@ -359,8 +359,7 @@ void IndexRanges::loop(const Op& op) {
     const Sum state = sum_of(head->params[i]), first = sum_of(op.operands[i]);
     sums_[body->params[i]] = state;
     const Op* next = body->ops.back()->operands[i]->def;
-    if (!next || !(next->is(Opcode::add_) || next->is(Opcode::sub_)) || next->operands[0] != body->params[i])
-      continue;
+    if (!next || !next->is(Opcode::add_, Opcode::sub_) || next->operands[0] != body->params[i]) continue;
     const Op* by = constant(next->operands[1]);
     if (!by || by->integer == 0 || by->integer < -largest_step || by->integer > largest_step) continue;
     const bool up = next->is(Opcode::add_) == (by->integer > 0);
@@ -438,23 +437,12 @@ std::optional<IndexRanges::Counting> IndexRanges::counting(const Op& loop,
                                                            const std::vector<Sum>& condition) {
   const Block *head = loop.blocks[0], *body = loop.blocks[1];
   const Op* test = head->ops.back()->operands[0]->def;
-  if (condition.size() != 1 || !test || !(test->is(Opcode::lt_) || test->is(Opcode::le_))) return {};
+  if (condition.size() != 1 || !test || !test->is(Opcode::lt_, Opcode::le_)) return {};
   bool pure = true;
   for (Block* b : loop.blocks)
     ir::walk(b, [&](const Op* op) {
-      switch (op->code) {
-        case Opcode::check_:
-        case Opcode::print_:
-        case Opcode::call_:
-        case Opcode::fun_:
-        case Opcode::jump_:
-        case Opcode::closure_:
-        case Opcode::halt_:
-          pure = false;
-          break;
-        default:
-          break;
-      }
+      pure &= !op->is(Opcode::check_, Opcode::print_, Opcode::call_, Opcode::fun_, Opcode::jump_, Opcode::closure_,
+                      Opcode::halt_);
     });
   if (!pure) return {};
   for (const auto& [u, factor] : condition[0].terms) {
@@ -703,7 +691,7 @@ std::optional<IndexRanges::Lanes> IndexRanges::lanes(const Value* index) {
     } else if (op->is(Opcode::sub_) && i == 1) {
       factor = -1;
       r.first = by;
-    } else if (op->is(Opcode::add_) || op->is(Opcode::sub_)) {
+    } else if (op->is(Opcode::add_, Opcode::sub_)) {
       add(r.first, by, op->is(Opcode::add_) ? 1 : -1);
     } else {
       return {};
@@ -718,7 +706,7 @@ std::optional<IndexRanges::Lanes> IndexRanges::lanes(const Value* index) {
 
 void IndexRanges::access(const Op& op) {
   const Value* t = op.operands[0];
-  const bool rows = op.is(Opcode::take_) || op.is(Opcode::add_take_);
+  const bool rows = op.is(Opcode::take_, Opcode::add_take_);
   const std::size_t indices = rows ? 1 : t->type.dims().size();
   std::vector<KnownRange> known(1 + indices);
   for (std::size_t i = 0; i < indices; ++i) {

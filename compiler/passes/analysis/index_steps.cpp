@@ -10,7 +10,7 @@ std::optional<IndexSteps> index_steps(const Value* index) {
   const Op* op = index->def;
   if (!op) return {};
   if (op->is(Opcode::lane_index_)) return IndexSteps{};
-  if (!op->is(Opcode::add_) && !op->is(Opcode::sub_) && !op->is(Opcode::mul_)) return {};
+  if (!op->is(Opcode::add_, Opcode::sub_, Opcode::mul_)) return {};
   for (const std::size_t i : {0u, 1u}) {
     const Op* splat = op->operands[1 - i]->def;
     if (!splat || !splat->is(Opcode::lane_splat_)) continue;

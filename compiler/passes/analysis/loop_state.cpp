@@ -20,8 +20,8 @@ std::optional<Opcode> conjunction_or_disjunction(const Op& branch) {
   const Value* sides[2] = {};
   for (std::size_t i = 0; i < 2; ++i) {
     const Block* side = branch.blocks[i];
-    if (std::ranges::any_of(
-            side->ops, [](const Op* op) { return !op->is(Opcode::constant_) && !op->is(Opcode::yield_); }))
+    if (std::ranges::any_of(side->ops,
+                            [](const Op* op) { return !op->is(Opcode::constant_, Opcode::yield_); }))
       return {};
     sides[i] = side->ops.back()->operands[0];
   }
@@ -67,7 +67,7 @@ class Path {
   }
 
  private:
-  static bool asks_for_shape(const Op& op) { return op.is(Opcode::dim_) || op.is(Opcode::zeros_like_); }
+  static bool asks_for_shape(const Op& op) { return op.is(Opcode::dim_, Opcode::zeros_like_); }
 
   Value* through_branch(Value* v, const Op& branch) {
     if (!branch.is(Opcode::branch_)) return nullptr;

@@ -73,7 +73,7 @@ class Loop {
   /// small.
   void isolate() {
     Op* const test = decision_->operands[0]->def;
-    if (!test || test->parent != head_ || !(test->is(Opcode::lt_) || test->is(Opcode::le_)) ||
+    if (!test || test->parent != head_ || !test->is(Opcode::lt_, Opcode::le_) ||
         test->operands[0]->type != ir::I64)
       return;
     const std::size_t side = invariant(test->operands[0]) ? 1 : 0;
@@ -203,7 +203,7 @@ class Loop {
   bool find_next(std::size_t at, const Value* number, std::vector<Op*>& again, std::int64_t& step) {
     const auto steps = [&](const Value* v) {
       Op* const op = v->def;
-      if (!op || !(op->is(Opcode::sub_) || op->is(Opcode::add_)) || op->operands[0] != number) return false;
+      if (!op || !op->is(Opcode::sub_, Opcode::add_) || op->operands[0] != number) return false;
       const Op* by = constant(op->operands[1]);
       if (!by || by->integer > largest_step || by->integer < -largest_step) return false;
       const std::int64_t here = op->is(Opcode::sub_) ? -by->integer : by->integer;
@@ -256,8 +256,7 @@ class Loop {
 void make_canonical(ir::Module& module, const std::vector<Op*>& found, const UseCounts& uses) {
   for (Op* op : found | std::views::reverse) {
     Op* const owner = op->is(Opcode::loop_) ? op : op->operands[0]->def;
-    if (!owner || owner->parent != op->parent || !(owner->is(Opcode::loop_) || owner->is(Opcode::fun_)))
-      continue;
+    if (!owner || owner->parent != op->parent || !owner->is(Opcode::loop_, Opcode::fun_)) continue;
     Loop loop(module, owner, uses);
     if (!loop.known(op)) continue;
     loop.move_invariants();
@@ -276,7 +275,7 @@ void canonical_loops(ir::Module& module) {
     ir::walk(f->body, [&](Op* op) {
       for (const Value* v : op->operands)
         if (v->type.is_cont()) ++uses[v];
-      if (op->is(Opcode::loop_) || op->is(Opcode::jump_)) found.push_back(op);
+      if (op->is(Opcode::loop_, Opcode::jump_)) found.push_back(op);
     });
     make_canonical(module, found, uses);
   }

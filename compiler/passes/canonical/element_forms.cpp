@@ -44,17 +44,10 @@ std::optional<std::size_t> place(const Op& op, std::size_t count) {
 
 /// How many indices an access has, or nothing for other operations.
 std::optional<std::size_t> indices(const Op& op) {
-  switch (meaning(op)) {
-    case Opcode::get_:
-    case Opcode::set_:
-    case Opcode::add_at_:
-      return static_cast<std::size_t>(accessed(op).rank());
-    case Opcode::take_:
-    case Opcode::add_take_:
-      return 1;
-    default:
-      return std::nullopt;
-  }
+  const Opcode code = meaning(op);
+  if (code == Opcode::take_ || code == Opcode::add_take_) return 1;
+  if (code != Opcode::get_ && code != Opcode::set_ && code != Opcode::add_at_) return {};
+  return static_cast<std::size_t>(accessed(op).rank());
 }
 
 std::int64_t size_in(const ir::Notation& n, const Op& op, char letter) {

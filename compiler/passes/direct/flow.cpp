@@ -259,8 +259,8 @@ class FlowGuard : Flows {
       return;
     }
     const Kind kind = kind_of(*op);
-    const bool moves = (kind == Kind::moves && !ir::is_einsum(op->code)) || op->is(Opcode::broadcast_) ||
-                       op->is(Opcode::cast_) || op->is(Opcode::cast_like_);
+    const bool moves = (kind == Kind::moves && !ir::is_einsum(op->code)) ||
+                       op->is(Opcode::broadcast_, Opcode::cast_, Opcode::cast_like_);
     if (moves && normal_.contains(op->operands[0])) {
       keep(op);
       normal_.insert(op->result());

@@ -244,7 +244,7 @@ std::optional<std::int64_t> Unwinder::segment_length(Region& r, const Op* loop) 
   for (Block* block : loop->blocks)
     ir::walk(block, [&](const Op* op) {
       ++size;
-      simple &= !op->is(Opcode::call_) && !op->is(Opcode::pop_);
+      simple &= !op->is(Opcode::call_, Opcode::pop_);
       if (!op->is(Opcode::push_)) return;
       simple &=
           op->parent == loop->blocks[1] && frames_.contains(op->integer) && op->operands[0]->type.is_scalar();

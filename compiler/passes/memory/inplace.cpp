@@ -182,15 +182,8 @@ class Ownership {
 
   /// Whether what follows the operation may run later, or several times.
   bool transfers_control(const Op& op) const {
-    switch (op.code) {
-      case Opcode::fun_:
-      case Opcode::closure_:
-      case Opcode::jump_:
-      case Opcode::halt_:
-        return true;
-      default:
-        return op.callee && others_.contains(op.callee);
-    }
+    if (op.is(Opcode::fun_, Opcode::closure_, Opcode::jump_, Opcode::halt_)) return true;
+    return op.callee && others_.contains(op.callee);
   }
 
   bool transfers_between(const Value* r, std::size_t use) const {

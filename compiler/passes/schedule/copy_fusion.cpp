@@ -36,9 +36,9 @@ IndexForm steady_size(const Value* tensor, std::size_t dimension, int depth = 4)
 
 /// Integers that may be computed for any index.
 bool harmless(const Op& op) {
-  if (op.is(Opcode::constant_) || op.is(Opcode::dim_)) return true;
+  if (op.is(Opcode::constant_, Opcode::dim_)) return true;
   return ir::info(op.code).elementwise && op.results.size() == 1 && op.result()->type == ir::I64 &&
-         !op.is(Opcode::div_) && !op.is(Opcode::rem_);
+         !op.is(Opcode::div_, Opcode::rem_);
 }
 
 class CopyNest {

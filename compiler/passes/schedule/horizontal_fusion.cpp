@@ -119,7 +119,7 @@ bool goes_through_elements(const std::vector<Op*>& nest, const EqualNumbers& equ
       good &= std::ranges::find(nest, op) != nest.end();
       return;
     }
-    if (op->is(Opcode::dim_) || op->is(Opcode::branch_)) good = false;
+    if (op->is(Opcode::dim_, Opcode::branch_)) good = false;
     if (!is_access(*op)) return;
     good &= op->operands[0]->type.rank() == static_cast<int>(nest.size());
     for (std::size_t d = 0; good && d < nest.size(); ++d)

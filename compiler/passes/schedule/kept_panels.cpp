@@ -69,7 +69,7 @@ void kept_panels(ir::Module& module) {
     if (!is_direct(*f)) continue;
     std::vector<Op*> products;
     ir::walk(f->body, [&](Op* op) {
-      if (op->is(Opcode::add_einsum_) || op->is(Opcode::add_matmul_)) products.push_back(op);
+      if (op->is(Opcode::add_einsum_, Opcode::add_matmul_)) products.push_back(op);
     });
     for (Op* op : products) keep_panels(*op);
   }

@@ -23,7 +23,7 @@ ir::Type with_lanes(const ir::Type& t, int lanes) {
 /// The comparison that tells which operand a minimum or maximum takes, where the same block makes it, too:
 /// min(x, y) is x where x <= y or y is NaN.
 const Op* choice_of(const Op& op) {
-  if (!(op.is(Opcode::min_) || op.is(Opcode::max_)) || !(op.result()->type == ir::F64)) return nullptr;
+  if (!op.is(Opcode::min_, Opcode::max_) || !(op.result()->type == ir::F64)) return nullptr;
   Value *const x = op.operands[0], *const y = op.operands[1];
   const std::vector<Value*> first = op.is(Opcode::min_) ? std::vector{x, y} : std::vector{y, x}, nan{y, y};
   const auto is = [](const Value* v, Opcode code, const std::vector<Value*>& operands) {
@@ -262,7 +262,7 @@ std::optional<std::int64_t> LaneBody::lane_step(const Value* index) {
     const bool counts = plan_.down && index->index == plan_.index && index->block == plan_.loop->blocks[1];
     return counts ? std::optional<std::int64_t>(1) : std::nullopt;
   }
-  if (!def->is(Opcode::add_) && !def->is(Opcode::sub_)) return {};
+  if (!def->is(Opcode::add_, Opcode::sub_)) return {};
   if (const auto [known, unknown] = steps_.try_emplace(index); !unknown) return known->second;
   const auto x = lane_step(def->operands[0]), y = lane_step(def->operands[1]);
   std::int64_t step = 0;
@@ -455,7 +455,7 @@ bool LaneBody::branch_on_any_lane(const Op* op, std::size_t side) const {
   bool alone = std::ranges::all_of(
       op->results, [&](const Value* v) { return v->type.is_scalar() && varies(v) && !is_summed(v); });
   ir::walk(op->blocks[side], [&](const Op* o) {
-    alone &= !o->is(Opcode::push_) && !o->is(Opcode::pop_) && !is_write(*o) && !o->callee &&
+    alone &= !o->is(Opcode::push_, Opcode::pop_) && !is_write(*o) && !o->callee &&
              ir::info(o->code).effect == ir::Effect::none &&
              std::ranges::none_of(o->results, [&](const Value* v) { return is_shared(v) || is_summed(v); });
   });

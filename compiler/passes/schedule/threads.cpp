@@ -74,24 +74,17 @@ using Counts = std::unordered_map<const Value*, int>;
 /// True for a tensor in memory of its own, which nothing but the loop asks for.
 bool made_for(const Value* v, const Counts& counts) {
   if (!v->def || counts.at(v) != 1) return false;
-  switch (v->def->code) {
-    case Opcode::fill_:
-    case Opcode::zeros_like_:
-    case Opcode::loop_:
-    case Opcode::set_:
-    case Opcode::add_at_:
-    case Opcode::copy_:
-      return true;
-    default:
-      return ir::info(v->def->code).elementwise && !v->def->is(Opcode::select_);
-  }
+  if (v->def->is(Opcode::fill_, Opcode::zeros_like_, Opcode::loop_, Opcode::set_, Opcode::add_at_,
+                 Opcode::copy_))
+    return true;
+  return ir::info(v->def->code).elementwise && !v->def->is(Opcode::select_);
 }
 
 /// A tensor's type, which from now on has the dimensions that it was made with, where they are constants: a
 /// function that takes it does not see where it was made.
 const ir::Type& learned_type(Value* v) {
   if (!v->def || !v->type.is_tensor()) return v->type;
-  if (v->def->is(Opcode::zeros_like_) || v->def->is(Opcode::copy_)) {
+  if (v->def->is(Opcode::zeros_like_, Opcode::copy_)) {
     const ir::Type& like = learned_type(v->def->operands[0]);
     return refines(like, v->type) ? v->type = like : v->type;
   }
@@ -304,7 +297,7 @@ class Part {
     part_->body->ops.clear();
     std::unordered_map<std::int64_t, std::int64_t> tapes;
     ir::walk(copy->blocks[1], [&](Op* op) {
-      if (!op->is(Opcode::push_) && !op->is(Opcode::pop_)) return;
+      if (!op->is(Opcode::push_, Opcode::pop_)) return;
       const auto [it, added] = tapes.try_emplace(op->integer);
       if (added) it->second = module_.new_tape();
       op->integer = it->second;
