@@ -66,11 +66,10 @@ std::string StatementPrinter::elements(const Value* t, std::size_t from) {
   std::int64_t known = 1;
   std::string s;
   for (std::size_t i = from; i < dims(t).size(); ++i) {
-    if (dims(t)[i] >= 0) {
+    if (dims(t)[i] >= 0)
       known *= dims(t)[i];
-    } else {
+    else
       s += (s.empty() ? "" : " * ") + dim(t, i);
-    }
   }
   if (s.empty()) return std::to_string(known);
   return known == 1 ? s : std::to_string(known) + " * " + s;

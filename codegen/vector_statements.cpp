@@ -183,9 +183,7 @@ void StatementPrinter::vector(const Op& op) {
     std::vector<std::string> functions;
     Expression e = substitute(pattern, operands, unit_.target(), kind, functions);
     const Kind of = op.operands[0]->type.kind();
-    if (kind == Kind::boolean && of == Kind::f32) {
-      e.rewrite(as_mask(e.text, of, lanes), Precedence::primary);
-    }
+    if (kind == Kind::boolean && of == Kind::f32) e.rewrite(as_mask(e.text, of, lanes), Precedence::primary);
     if (!in_steps) return define(op, std::move(e));
     bindings_[result] = {std::move(e), false, false};
     return;

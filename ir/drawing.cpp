@@ -277,11 +277,10 @@ class Drawer {
 
   void add_block(DrawnItem& item, const Block& b, std::string title, std::vector<DrawnStatement> first,
                  const std::vector<std::string>& targets, const std::string& sign, std::size_t depth) {
-    if (depth + 1 < deepest) {
+    if (depth + 1 < deepest)
       item.blocks.push_back(block(b, std::move(title), std::move(first), targets, sign, depth + 1));
-    } else {
+    else
       item.blocks.emplace_back().left_out = item.operations;
-    }
   }
 
   // ---- loops

@@ -148,9 +148,14 @@ class Module {
 /// Adds operations to a block: at its end, or before one of its operations, whose place is the new ones' too.
 class Builder {
  public:
-  Builder(Module& module, Block* block) : module_(&module), block_(block) {}
-  /// Each before the operation, in the order in which they are made.
+  Builder(Module& module, Block* block, const Location& at = {}) : loc(at), module_(&module), block_(block) {}
+  /// Each before the operation, in the order in which they are made, and at its location or another one.
   static Builder before(Op* op);
+  static Builder before(Op* op, const Location& at) {
+    Builder b = before(op);
+    b.loc = at;
+    return b;
+  }
   /// Before what follows the operation now, or at the end.
   static Builder after(Op* op);
 

@@ -175,16 +175,14 @@ class Loop {
       const_cast<Op*>(entry_)->operands.push_back(start);
     }
     for (Op* end : again) {
-      ir::Builder b = ir::Builder::before(end);
-      b.loc = {};
+      ir::Builder b = ir::Builder::before(end, {});
       end->operands.push_back(b.emit(Opcode::add_, {body_count, b.integer(1)}));
     }
     test->code = Opcode::lt_;
     test->operands = {count, iterations};
 
     // In the body the number is first + step * iteration.
-    ir::Builder b = ir::Builder::before(body_->ops.front());
-    b.loc = {};
+    ir::Builder b = ir::Builder::before(body_->ops.front(), {});
     Value* way =
         narrow ? b.emit(Opcode::cast_, {body_count}, static_cast<std::int64_t>(ir::Kind::i32)) : body_count;
     if (std::abs(step) != 1) way = b.emit(Opcode::mul_, {way, b.integer(std::abs(step), number->type)});

@@ -58,8 +58,7 @@ struct Shown {
 };
 
 void emit_check(ir::Module& module, const Op& op, const EqualSizes& sizes, const Shown& shown, const CheckPlace& place) {
-  ir::Builder b = ir::Builder::before(place.before);
-  b.loc = op.loc;
+  ir::Builder b = ir::Builder::before(place.before, op.loc);
   std::vector<ir::Builder> around;
   for (const auto& [first, bound] : place.guards | std::views::reverse) {
     Op* guard = b.branch(b.emit(Opcode::lt_, {made_here(b, first), made_here(b, bound)}), {});

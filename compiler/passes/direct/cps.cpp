@@ -64,8 +64,7 @@ class ToCps {
   };
 
   ir::Builder builder(Block* block) const {
-    ir::Builder b(module_, block);
-    b.loc = function_.loc;
+    ir::Builder b(module_, block, function_.loc);
     return b;
   }
   Value* now(Value* v) const {

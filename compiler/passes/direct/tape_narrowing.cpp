@@ -215,7 +215,6 @@ class Narrowing {
     Op* const last = *std::ranges::find_if(block->ops.rbegin(), block->ops.rend(),
                                            [&](Op* op) { return std::ranges::find(old, op) != old.end(); });
     ir::Builder b = ir::Builder::before(last);
-    b.loc = last->loc;
     std::vector<Value*> outcomes;
     for (const Op* op : conditions) {
       std::vector<Value*> operands;

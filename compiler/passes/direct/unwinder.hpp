@@ -232,8 +232,7 @@ class Unwinder {
 
   ForwardBackward& halves(ir::Function* f);
   ir::Builder into(Block* b, const ir::Location& loc) {
-    ir::Builder builder(module_, b);
-    builder.loc = loc;
+    ir::Builder builder(module_, b, loc);
     return builder;
   }
 

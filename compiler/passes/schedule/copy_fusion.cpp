@@ -142,7 +142,6 @@ class CopyNest {
   void extend() {
     Value* const old = outermost_->operands[state_];
     Builder before = Builder::before(outermost_);
-    before.loc = outermost_->loc;
     std::vector<Value*> sizes(levels_.size());
     for (const Level& level : levels_) sizes[level.dimension] = materialise(before, level.size);
     Value* other = nullptr;
@@ -160,7 +159,6 @@ class CopyNest {
       if ((needs || !harmless(*op)) && op != update_ && !op->is(Opcode::yield_)) inside.push_back(op);
     }
     Builder b = Builder::before(update_);
-    b.loc = update_->loc;
     Value* guard = nullptr;
     const auto also = [&](Value* condition) { guard = guard ? b.emit(Opcode::land_, {guard, condition}) : condition; };
     for (const Level& level : levels_) {
@@ -177,8 +175,7 @@ class CopyNest {
       in.take(op);
     }
     in.yield({element});
-    Builder out(b.module(), choice->blocks[1]);
-    out.loc = update_->loc;
+    Builder out(b.module(), choice->blocks[1], update_->loc);
     if (!other && fill_) other = out.number(0, element->type);
     if (!other) {
       std::vector<Value*> at{old};
@@ -206,7 +203,6 @@ class CopyNest {
 /// What a tensor holds throughout, as a number that is made in front of an operation.
 Value* content(const Filled& fill, const ir::Type& element, Op* before) {
   Builder b = Builder::before(before);
-  b.loc = before->loc;
   if (fill.zeros || !fill.fill) return b.number(0, element);
   Value* const value = fill.fill->operands[0];
   const Op* const number = constant(value);

@@ -282,8 +282,7 @@ class SideBySide {
     auto& ops = block_->ops;
     Op* const behind = *(std::ranges::find(ops, g.members.back().loop) + 1);
     for (const Member& m : g.members) std::erase(ops, m.loop);
-    Builder b = Builder::before(behind);
-    b.loc = g.members.front().loop->loc;
+    Builder b = Builder::before(behind, g.members.front().loop->loc);
     std::vector<Part> parts;
     LoopValues state{b.integer(0)};
     for (const Member& m : g.members) {

@@ -43,8 +43,7 @@ void keep_panels(Op& op) {
   const bool x_turned = n.operands[p->x].at[0].is(p->k), y_turned = n.operands[p->y].at[0].is(p->j);
   const auto dim = [](ir::Builder& b, Value* t, bool second) { return b.emit(Opcode::dim_, {t}, second ? 1 : 0); };
   const ir::Type element(c->type.element());
-  ir::Builder before = ir::Builder::before(loop), b = ir::Builder::before(&op);
-  before.loc = b.loc = op.loc;
+  ir::Builder before = ir::Builder::before(loop, op.loc), b = ir::Builder::before(&op);
   Value* const panels = memory(before, element, dim(before, y, !y_turned), dim(before, y, y_turned));
 
   // A matrix that begins as zeros tells its sizes: the product then covers it as a whole.

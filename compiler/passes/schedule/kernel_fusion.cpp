@@ -408,7 +408,6 @@ class Pair {
     for (const auto& [state, shape] : views) {
       Value* const result = b_->result(state);
       Builder b = Builder::after(b_);
-      b.loc = b_->loc;
       Value* const view = b.emit(Opcode::reshape_, {result, const_cast<Value*>(shape)});
       ir::replace_uses(body, result, view);
       view->def->operands[0] = result;

@@ -178,8 +178,7 @@ void compare_ranks(ir::Module& module) {
         if (ir::communicates(*op)) last = op;
       });
   if (last == nullptr) return;
-  ir::Builder b = ir::Builder::before(module.entry->body->ops.back());
-  b.loc = last->loc;
+  ir::Builder b = ir::Builder::before(module.entry->body->ops.back(), last->loc);
   Op* const end = b.op(Opcode::external_, {}, {ir::I64});
   end->text = module.intern("int64_t distributed_end(const char *)");
   end->integer = ir::in_order;

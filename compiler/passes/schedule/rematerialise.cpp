@@ -298,7 +298,6 @@ class Producer {
   /// Computes an element where it was read.
   void compute(const Read& read) {
     Builder b = Builder::before(read.get);
-    b.loc = read.get->loc;
     ir::Renaming names;
     for (std::size_t d = 0; d < counters_.size(); ++d)
       names[read.of->update->operands[1 + d]] = read.get->operands[1 + d];

@@ -242,8 +242,7 @@ class AdjointGuard {
     std::erase_if(body_->ops, [&](const Op* op) { return moved_.contains(op); });
     Op* const end = body_->ops.back();
     body_->ops.pop_back();
-    ir::Builder b(*body_->function->module, body_);
-    b.loc = adjoint_->loc;
+    ir::Builder b(*body_->function->module, body_, adjoint_->loc);
     Value* any = differs_from_zero(b, adjoint_->result());
     for (const Op* op : conditions_) any = b.emit(Opcode::lor_, {any, differs_from_zero(b, op->result())});
     if (any->type.is_vector()) any = b.emit(Opcode::lane_any_, {any});
@@ -260,8 +259,7 @@ class AdjointGuard {
       types.push_back(v->type);
     }
     Op* const branch = b.branch(any, types);
-    ir::Builder some(b.module(), branch->blocks[0]), none(b.module(), branch->blocks[1]);
-    some.loc = none.loc = b.loc;
+    ir::Builder some(b.module(), branch->blocks[0], b.loc), none(b.module(), branch->blocks[1], b.loc);
     some.take(order_);
     some.yield(changed);
     none.yield(same);

@@ -228,8 +228,7 @@ class Part {
 
   /// Puts the calls at the end of `into`, and gives what represents the loop's results.
   std::vector<Value*> parallelise(Block* into) {
-    Builder b(module_, into);
-    b.loc = loop_->loc;
+    Builder b(module_, into, loop_->loc);
     const std::size_t index = plan_.count.index;
     first_ = loop_->operands[index];
     const Op* fixed = constant(plan_.count.bound);
@@ -257,8 +256,7 @@ class Part {
     Value* const room = room_for_sums(b, each.more ? in_all : work.as_number(in_all));
     Op* const choice = b.branch(enough, part_->result_types);
     if (room) {
-      Builder shared(module_, choice->blocks[0]);
-      shared.loc = loop_->loc;
+      Builder shared(module_, choice->blocks[0], loop_->loc);
       Op* const many = shared.branch(room, part_->result_types);
       shared.yield(many->results);
       at_once(many->blocks[0]);
@@ -325,8 +323,7 @@ class Part {
       yielded.push_back(loop_->results[i]);
       part_->result_types.push_back(loop_->results[i]->type);
     }
-    Builder b(module_, body);
-    b.loc = loop_->loc;
+    Builder b(module_, body, loop_->loc);
     b.yield(yielded);
   }
 
@@ -367,9 +364,7 @@ class Part {
   }
 
   Value* taken_in(Value* v) {
-    if (const Op* c = constant(v)) {
-      return Builder(module_, part_->body).again(*c);
-    }
+    if (const Op* c = constant(v)) return Builder(module_, part_->body).again(*c);
     captured_.push_back(v);
     return module_.add_param(part_->body, learned_type(v), v->name);
   }
@@ -471,8 +466,7 @@ class Part {
   }
 
   void at_once(Block* block) {
-    Builder b(module_, block);
-    b.loc = loop_->loc;
+    Builder b(module_, block, loop_->loc);
     // All arguments come before the calls, which follow each other.
     std::vector<std::vector<Value*>> ranges;
     Value *before = nullptr, *first = first_;
@@ -516,8 +510,7 @@ class Part {
 
   /// The loop as it is, where there is too little to do: there a call would cost too.
   void alone(Op* whole, Block* block) {
-    Builder b(module_, block);
-    b.loc = whole->loc;
+    Builder b(module_, block, whole->loc);
     b.take(whole);
     for (Block* inner : whole->blocks)
       ir::walk(inner, [&](Op* op) {

@@ -141,8 +141,7 @@ class Blocked {
     // A sum is taken over the lanes only where there is a block.
     if (!single && (p.lanes == 1 || !any_reductions())) return repeated(edges, b_, now);
     Op* op = b_.branch(more(b_, edges, now.at), ir::types_of(values(now)));
-    ir::Builder some(module_, op->blocks[0]), none(module_, op->blocks[1]);
-    some.loc = b_.loc;
+    ir::Builder some(module_, op->blocks[0], b_.loc), none(module_, op->blocks[1]);
     const Running then = single ? once(edges, op->blocks[0], now) : repeated(edges, some, now);
     ir::Builder after(module_, op->blocks[0]);
     after.yield(values(then));
@@ -217,8 +216,7 @@ class Blocked {
     const std::vector<ir::Type> types = ir::types_of(before);
     Op* op = b.op(Opcode::loop_, before, types);
     Block* const condition = new_block(op, types);
-    ir::Builder test(module_, condition);
-    test.loc = b.loc;
+    ir::Builder test(module_, condition, b.loc);
     test.yield({more(test, e, condition->params[0])});
     Block* const block = new_block(op, types);
     for (std::size_t k = 0; k < carried_.size(); ++k) block->params[k + 1]->name = name(carried_[k]);

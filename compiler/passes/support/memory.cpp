@@ -104,8 +104,7 @@ Op* put_behind(Value* condition, Op* loop) {
 Op* keep_alternative(ir::Module& module, Op* loop, Value* condition) {
   Op* const branch = put_behind(condition, loop);
   Renaming names;
-  Builder no(module, branch->blocks[1]);
-  no.loc = loop->loc;
+  Builder no(module, branch->blocks[1], loop->loc);
   Op* const copy = ir::clone(no, *loop, names);
   no.yield(copy->results);
   separate_tapes(module, loop, copy);
