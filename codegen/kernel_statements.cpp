@@ -465,7 +465,7 @@ void StatementPrinter::iteration(const Kernel& kernel, Launch& launch) {
 std::string StatementPrinter::combining(Combine combine, const ir::Type& type, const std::string& x, const std::string& y) {
   const Opcode code = ir::reduction(combine, type);
   const Kind kind = type.kind();
-  const std::vector<Expression> both{{x, Precedence::primary, false, {}}, {y, Precedence::primary, false, {}}};
+  const std::vector<Expression> both{{x}, {y}};
   const bool wraps = code == Opcode::add_ && type.is_integer();
   const std::string sum = std::string("add_") + ir::kind_name(kind);
   if (wraps) unit_.prelude().need(sum);

@@ -135,7 +135,7 @@ Expression StatementPrinter::value(const Value* v) {
     const Kind kind = v->type.kind();
     if (v->type.is_float_element()) return float_literal(v->def->number, kind);
     if (kind == Kind::boolean)
-      return {unit_.target().boolean(v->def->integer != 0), Precedence::primary, false, {}};
+      return {unit_.target().boolean(v->def->integer != 0)};
     return integer_literal(v->def->integer);
   }
   const auto it = bindings_.find(v);
@@ -355,7 +355,7 @@ void StatementPrinter::copies(const std::vector<const Value*>& values, const Sin
     count(c, -1);
     const std::string saved = names_.unique("next_" + c.target);
     line(unit_.declaration(c.type, saved) + " = " + c.from.text + ";");
-    c.from = Expression{saved, Precedence::primary, false, {}};
+    c.from = Expression{saved};
   }
 }
 
@@ -490,13 +490,9 @@ void StatementPrinter::division(const Op& op) {
   const std::string at = where(op);
   const std::string message = "integer division by zero" + (at.empty() ? "" : " (" + at + ")");
   const std::string f = unit_.prelude().kernel(op.is(Opcode::div_) ? "div" : "rem", op.result()->type.kind());
-  Expression e{f + "(" + ws() + ", " + text(op.operands[0]) + ", " + text(divisor) + ", " +
-                   ir::c_string(message) + ")",
-               Precedence::primary,
-               false,
-               {}};
   // It may fail, and must do so where the program says.
-  define_statement(op.result(), e.text);
+  define_statement(op.result(), f + "(" + ws() + ", " + text(op.operands[0]) + ", " + text(divisor) + ", " +
+                                    ir::c_string(message) + ")");
 }
 
 void StatementPrinter::cast(const Op& op) {

@@ -63,7 +63,7 @@ void StatementPrinter::vector(const Op& op) {
   };
   const auto called = [&](const std::string& f) {
     std::string list;
-    Expression e{"", Precedence::primary, false, {}};
+    Expression e{""};
     for (const Value* v : op.operands) {
       const Expression x = value(v);
       list += (list.empty() ? "" : ", ") + x.text;
@@ -78,7 +78,7 @@ void StatementPrinter::vector(const Op& op) {
     case Opcode::lane_index_:
       // Most uses need the first lane alone. Elsewhere, like a splat, it is made on the spot.
       bindings_[result] = {
-          {function("index", Kind::i64) + "()", Precedence::primary, false, {}}, false, false};
+          {function("index", Kind::i64) + "()"}, false, false};
       return;
     case Opcode::lane_sum_:
       // A sum of products is added up with fused operations.
@@ -173,7 +173,7 @@ void StatementPrinter::vector(const Op& op) {
   // Lanes in equal steps are made on the spot where they are not just an index: as with lane_index.
   const auto steps = lane_steps(result);
   const bool in_steps = steps.has_value();
-  if (may_wrap(op, op.operands[0]->type.kind()) && !(steps && steps->step.text == "1")) {
+  if (may_wrap(op, op.operands[0]->type.kind()) && !(steps && steps->step.integer == 1)) {
     Expression e = called(function(("wrapping_" + std::string(ir::info(op.code).name)).c_str(), kind));
     if (!in_steps) return define(op, std::move(e));
     bindings_[result] = {std::move(e), false, false};
@@ -220,11 +220,11 @@ std::optional<StatementPrinter::LaneSteps> StatementPrinter::lane_steps(const Va
     if (!steps) continue;
     const Expression by = value(y->def->operands[0]);
     const auto product = [&](const Expression& e) {
-      if (e.text == "0" || by.text == "1") return e;
-      return e.text == "1" ? by : applied(*op, {e, by});
+      if (e.integer == 0 || by.integer == 1) return e;
+      return e.integer == 1 ? by : applied(*op, {e, by});
     };
     if (op->is(Opcode::mul_)) return LaneSteps{product(steps->start), product(steps->step)};
-    if (steps->start.text == "0" && op->is(Opcode::add_)) return LaneSteps{by, steps->step};
+    if (steps->start.integer == 0 && op->is(Opcode::add_)) return LaneSteps{by, steps->step};
     const bool minus = op->is(Opcode::sub_);
     const Expression &left = i == 0 ? steps->start : by, &right = i == 0 ? by : steps->start;
     // What is added comes behind, so that sums of neighbours have the same text.
@@ -233,11 +233,11 @@ std::optional<StatementPrinter::LaneSteps> StatementPrinter::lane_steps(const Va
               : in_context(steps->start, Precedence::additive) + " + " +
                     in_context(by, Precedence::multiplicative),
         Precedence::additive, left.reads_memory || right.reads_memory, left.varying};
-    if (right.text == "0") e = left;
+    if (right.integer == 0) e = left;
     e.varying.insert(e.varying.end(), right.varying.begin(), right.varying.end());
     Expression step = steps->step;
     if (minus && i == 1) {
-      if (step.text != "1") return {};
+      if (step.integer != 1) return {};
       step = integer_literal(-1);
     }
     return LaneSteps{std::move(e), std::move(step)};
@@ -265,7 +265,7 @@ void StatementPrinter::lanes_access(const Op& op) {
     }
   std::optional<LaneSteps> steps;
   if (vectors == 1) steps = lane_steps(indices[which]);
-  const bool follow = steps && steps->step.text == "1";
+  const bool follow = steps && steps->step.integer == 1;
   const std::string count =
       some ? in_context(value(op.operands.back()), Precedence::additive) : std::to_string(lanes);
 
@@ -321,29 +321,29 @@ void StatementPrinter::lanes_access(const Op& op) {
       for (const std::size_t i : {0u, 1u})
         if (!more && sum && sum->is(Opcode::add_) && is_splat(sum->operands[i])) {
           const Expression by = value(sum->operands[i]->def->operands[0]);
-          alike = alike.text == "0" ? by : applied(*sum, {alike, by});
+          alike = alike.integer == 0 ? by : applied(*sum, {alike, by});
           own = sum->operands[1 - i];
           more = true;
         }
     }
     alike = offset_with(alike);
     const std::string row = elements(t, which + 1);
-    arguments = data + ".data" + (alike.text == "0" ? "" : " + " + in_context(alike, Precedence::additive)) +
+    arguments = data + ".data" + (alike.integer == 0 ? "" : " + " + in_context(alike, Precedence::additive)) +
                 ", " +
                 (row == "1" ? text(own) : in_context(value(own), Precedence::multiplicative) + " * " + row);
   }
   if (steps) {
-    arguments = data + ".data" + (offset.text == "0" ? "" : " + " + in_context(offset, Precedence::additive));
+    arguments = data + ".data" + (offset.integer == 0 ? "" : " + " + in_context(offset, Precedence::additive));
     name = reads ? "load" : adds ? "add" : "store";
     const std::string row = elements(t, which + 1);
     const bool small =
-        row == "1" && (steps->step.text == "2" || steps->step.text == "3" || steps->step.text == "4");
+        row == "1" && (steps->step.integer == 2 || steps->step.integer == 3 || steps->step.integer == 4);
     const bool every =
-        small && (reads ? kind != Kind::boolean && (steps->step.text != "4" || lanes >= 4)
+        small && (reads ? kind != Kind::boolean && (steps->step.integer != 4 || lanes >= 4)
                         : adds && !some && lanes % 8 == 0 && (kind == Kind::f64 || kind == Kind::i64));
     if (every) {
       name += "_every" + steps->step.text;
-    } else if (row == "1" && steps->step.text == "-1" && !some && kind != Kind::boolean) {
+    } else if (row == "1" && steps->step.integer == -1 && !some && kind != Kind::boolean) {
       name += "_back";
     } else if (!follow || row != "1") {
       const std::string step = in_context(steps->step, Precedence::multiplicative);

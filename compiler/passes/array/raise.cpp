@@ -9,6 +9,7 @@
 
 #include "lantern/compiler/passes/analysis/gemm.hpp"
 #include "lantern/compiler/passes/analysis/def_chain.hpp"
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/ir/clone.hpp"
@@ -79,19 +80,12 @@ class GemmMatcher {
     start_again(none);
     if (w.is(Opcode::add_at_)) return product(v);
     // c[...] = c[...] + x y
-    const Op* const op = v->def;
-    if (!op || !(op->is(Opcode::add_) || op->is(Opcode::sub_)) || !used_once(v)) return false;
-    for (const std::size_t own : {0u, 1u}) {
-      const Op* const get = op->operands[own]->def;
-      if (!get || !get->is(Opcode::get_) || (op->is(Opcode::sub_) && own == 1) ||
-          !std::equal(get->operands.begin(), get->operands.end(), w.operands.begin()) ||
-          !used_once(get->result()))
-        continue;
-      p_.negative ^= op->is(Opcode::sub_);
-      own_ = get;
-      return product(op->operands[1 - own]);
-    }
-    return false;
+    const Op *const op = v->def, *const get = read_of_own_element(uses_, w);
+    const auto own = get ? std::ranges::find(op->operands, get->result()) - op->operands.begin() : 2;
+    if (own > 1) return false;
+    p_.negative ^= op->is(Opcode::sub_);
+    own_ = get;
+    return product(op->operands[own == 0 ? 1 : 0]);
   }
 
   /// A loop's sum, or a number times that, and something else, in the block of the write.

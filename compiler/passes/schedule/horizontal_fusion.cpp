@@ -166,18 +166,8 @@ struct LaunchGroup {
 
 /// Bytes of the arguments that one kernel for all of them is given, at most.
 std::size_t argument_bytes(const std::vector<Op*>& loops) {
-  std::unordered_set<const Value*> all;
-  std::size_t own = 0;
-  for (const Op* loop : loops) {
-    own += 16;  // its sizes
-    all.insert(loop->operands.begin(), loop->operands.end());
-    for (Block* b : loop->blocks)
-      ir::walk(b, [&](const Op* op) {
-        for (const Value* v : op->operands)
-          if (!constant(v) && !made_in(v, loop->blocks[0]) && !made_in(v, loop->blocks[1])) all.insert(v);
-      });
-  }
-  for (const Value* v : all)
+  std::size_t own = 16 * loops.size();  // their sizes
+  for (const Value* v : captured_by(loops))
     own += v->type.is_tensor() ? 24 + 8 * static_cast<std::size_t>(std::max(1, v->type.rank())) : 8;
   return own;
 }

@@ -23,6 +23,19 @@ bool only_computes(const Op& op) {
                                                 Opcode::branch_, Opcode::dim_, Opcode::cast_, Opcode::undef_);
 }
 
+std::unordered_set<const Value*> captured_by(const std::vector<Op*>& loops) {
+  std::unordered_set<const Value*> all;
+  for (const Op* loop : loops) {
+    all.insert(loop->operands.begin(), loop->operands.end());
+    for (Block* b : loop->blocks)
+      ir::walk(b, [&](const Op* op) {
+        for (const Value* v : op->operands)
+          if (!made_in(v, b) && !constant(v)) all.insert(v);
+      });
+  }
+  return all;
+}
+
 bool uses_tapes(const Op* loop) {
   bool found = false;
   ir::walk(loop->blocks[1], [&](const Op* op) { found |= is_on_tape(*op); });
