@@ -680,9 +680,9 @@ Value* materialise(ir::Builder& b, const IndexForm& f) {
     for (const Unknown& u : product) {
       auto* v = const_cast<Value*>(u.value);
       if (u.is_size()) v = b.emit(Opcode::dim_, {v}, u.dimension);
-      term = term ? b.emit(Opcode::mul_, {term, v}) : v;
+      term = term ? b.mul(term, v) : v;
     }
-    sum = sum ? b.emit(Opcode::add_, {sum, term}) : term;
+    sum = sum ? b.add(sum, term) : term;
   }
   return sum ? sum : b.integer(0);
 }

@@ -25,8 +25,8 @@ Value* stepped(ir::Builder& b, Value* first, std::int64_t step, Value* iteration
   const ir::Type type = first->type;
   Value* way =
       type == ir::I64 ? iterations : b.emit(Opcode::cast_, {iterations}, static_cast<std::int64_t>(type.kind()));
-  if (step != 1) way = b.emit(Opcode::mul_, {way, b.integer(step, type)});
-  return b.emit(Opcode::add_, {first, way});
+  if (step != 1) way = b.mul(way, b.integer(step, type));
+  return b.add(first, way);
 }
 
 bool cannot_overflow(const Value* v, int steps) {
@@ -40,9 +40,8 @@ bool cannot_overflow(const Value* v, int steps) {
 
 Value* iterations_between(ir::Builder& b, Value* first, Value* bound) {
   const bool from_zero = constant(first) && constant(first)->integer <= 0;
-  if (!from_zero && !(cannot_overflow(first) && cannot_overflow(bound)))
-    bound = b.emit(Opcode::imax_, {bound, first});
-  return b.emit(Opcode::sub_, {bound, first});
+  if (!from_zero && !(cannot_overflow(first) && cannot_overflow(bound))) bound = b.imax(bound, first);
+  return b.sub(bound, first);
 }
 
 std::optional<CountedLoop> counts(const Op* loop) {
