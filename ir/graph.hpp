@@ -171,18 +171,18 @@ class Builder {
   /// A pure operation; its result type is inferred.
   Value* emit(Opcode code, const std::vector<Value*>& operands, std::int64_t attribute = 0,
               std::span<const std::int64_t> dims = {}, const char* text = nullptr);
-  Value* add(Value* x, Value* y) { return emit(Opcode::add_, {x, y}); }
-  Value* sub(Value* x, Value* y) { return emit(Opcode::sub_, {x, y}); }
-  Value* mul(Value* x, Value* y) { return emit(Opcode::mul_, {x, y}); }
-  Value* div(Value* x, Value* y) { return emit(Opcode::div_, {x, y}); }
-  Value* rem(Value* x, Value* y) { return emit(Opcode::rem_, {x, y}); }
-  Value* imin(Value* x, Value* y) { return emit(Opcode::imin_, {x, y}); }
-  Value* imax(Value* x, Value* y) { return emit(Opcode::imax_, {x, y}); }
-  Value* lt(Value* x, Value* y) { return emit(Opcode::lt_, {x, y}); }
-  Value* le(Value* x, Value* y) { return emit(Opcode::le_, {x, y}); }
-  Value* eq(Value* x, Value* y) { return emit(Opcode::eq_, {x, y}); }
-  Value* land(Value* x, Value* y) { return emit(Opcode::land_, {x, y}); }
-  Value* select(Value* condition, Value* x, Value* y) { return emit(Opcode::select_, {condition, x, y}); }
+  Value* add(const std::vector<Value*>& operands) { return emit(Opcode::add_, operands); }
+  Value* sub(const std::vector<Value*>& operands) { return emit(Opcode::sub_, operands); }
+  Value* mul(const std::vector<Value*>& operands) { return emit(Opcode::mul_, operands); }
+  Value* div(const std::vector<Value*>& operands) { return emit(Opcode::div_, operands); }
+  Value* rem(const std::vector<Value*>& operands) { return emit(Opcode::rem_, operands); }
+  Value* imin(const std::vector<Value*>& operands) { return emit(Opcode::imin_, operands); }
+  Value* imax(const std::vector<Value*>& operands) { return emit(Opcode::imax_, operands); }
+  Value* lt(const std::vector<Value*>& operands) { return emit(Opcode::lt_, operands); }
+  Value* le(const std::vector<Value*>& operands) { return emit(Opcode::le_, operands); }
+  Value* eq(const std::vector<Value*>& operands) { return emit(Opcode::eq_, operands); }
+  Value* land(const std::vector<Value*>& operands) { return emit(Opcode::land_, operands); }
+  Value* select(const std::vector<Value*>& operands) { return emit(Opcode::select_, operands); }
   /// An operation with the given results.
   Op* op(Opcode code, std::vector<Value*> operands, const std::vector<Type>& results = {});
   Value* number(double v, Type type = F64);

@@ -269,7 +269,8 @@ class Bounds {
         if (inside) counters_.push_back({counter->index, counter->first, counter->last});
       }
       if (b->parent->is(Opcode::branch_))
-        for (const auto& [low, high, gap, differ] : comparisons(b->parent->operands[0], b == b->parent->blocks[0])) {
+        for (const auto& [low, high, gap, differ] :
+             comparisons(b->parent->operands[0], b == b->parent->blocks[0])) {
           const IndexForm distance = index_form(high) - index_form(low) - gap;
           if (differ)
             different_.push_back(distance);
@@ -680,9 +681,9 @@ Value* materialise(ir::Builder& b, const IndexForm& f) {
     for (const Unknown& u : product) {
       auto* v = const_cast<Value*>(u.value);
       if (u.is_size()) v = b.emit(Opcode::dim_, {v}, u.dimension);
-      term = term ? b.mul(term, v) : v;
+      term = term ? b.mul({term, v}) : v;
     }
-    sum = sum ? b.add(sum, term) : term;
+    sum = sum ? b.add({sum, term}) : term;
   }
   return sum ? sum : b.integer(0);
 }

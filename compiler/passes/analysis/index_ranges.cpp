@@ -449,8 +449,8 @@ std::optional<IndexRanges::Counting> IndexRanges::counting(const Op& loop,
   bool pure = true;
   for (Block* b : loop.blocks)
     ir::walk(b, [&](const Op* op) {
-      pure &= !op->is(Opcode::check_, Opcode::print_, Opcode::call_, Opcode::fun_, Opcode::jump_, Opcode::closure_,
-                      Opcode::halt_);
+      pure &= !op->is(Opcode::check_, Opcode::print_, Opcode::call_, Opcode::fun_, Opcode::jump_,
+                      Opcode::closure_, Opcode::halt_);
     });
   if (!pure) return {};
   for (const auto& [u, factor] : condition[0].terms) {

@@ -144,7 +144,8 @@ const Op* read_of_own_element(const Uses& uses, const Op& set) {
     const Op* const op = parts.back()->def;
     parts.pop_back();
     if (!op || !uses.once(op->result())) continue;
-    if (op->is(Opcode::get_) && looked > 0 && op->operands[0] == set.operands[0] && same_element(*op, set)) return op;
+    if (op->is(Opcode::get_) && looked > 0 && op->operands[0] == set.operands[0] && same_element(*op, set))
+      return op;
     if (op->is(Opcode::sub_)) parts.push_back(op->operands[0]);
     if (op->is(Opcode::add_)) parts.insert(parts.end(), op->operands.rbegin(), op->operands.rend());
   }

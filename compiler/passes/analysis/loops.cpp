@@ -25,8 +25,8 @@ Value* stepped(ir::Builder& b, Value* first, std::int64_t step, Value* iteration
   const ir::Type type = first->type;
   Value* way =
       type == ir::I64 ? iterations : b.emit(Opcode::cast_, {iterations}, static_cast<std::int64_t>(type.kind()));
-  if (step != 1) way = b.mul(way, b.integer(step, type));
-  return b.add(first, way);
+  if (step != 1) way = b.mul({way, b.integer(step, type)});
+  return b.add({first, way});
 }
 
 bool cannot_overflow(const Value* v, int steps) {
@@ -34,14 +34,15 @@ bool cannot_overflow(const Value* v, int steps) {
   if (!op || steps == 0) return false;
   constexpr std::int64_t small = 1 << 20;
   if (op->is(Opcode::constant_)) return op->integer >= -small && op->integer <= small;
-  if (!op->is(Opcode::add_, Opcode::sub_, Opcode::imin_, Opcode::imax_, Opcode::div_)) return op->is(Opcode::dim_);
+  if (!op->is(Opcode::add_, Opcode::sub_, Opcode::imin_, Opcode::imax_, Opcode::div_))
+    return op->is(Opcode::dim_);
   return std::ranges::all_of(op->operands, [&](const Value* x) { return cannot_overflow(x, steps - 1); });
 }
 
 Value* iterations_between(ir::Builder& b, Value* first, Value* bound) {
   const bool from_zero = constant(first) && constant(first)->integer <= 0;
-  if (!from_zero && !(cannot_overflow(first) && cannot_overflow(bound))) bound = b.imax(bound, first);
-  return b.sub(bound, first);
+  if (!from_zero && !(cannot_overflow(first) && cannot_overflow(bound))) bound = b.imax({bound, first});
+  return b.sub({bound, first});
 }
 
 std::optional<CountedLoop> counts(const Op* loop) {

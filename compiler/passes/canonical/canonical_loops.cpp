@@ -123,7 +123,7 @@ class Loop {
       in_front([&](ir::Builder& b) {
         const std::int64_t step = side == 1 ? 1 : -1;
         const Op* c = constant(bound);
-        test->operands[side] = c ? b.integer(c->integer + step) : b.add(bound, b.integer(step));
+        test->operands[side] = c ? b.integer(c->integer + step) : b.add({bound, b.integer(step)});
       });
       test->code = Opcode::lt_;
       return;
@@ -156,11 +156,11 @@ class Loop {
         return narrow ? b.emit(Opcode::cast_, {v}, static_cast<std::int64_t>(ir::Kind::i64)) : v;
       };
       Value *const high = wide(falls ? first : bound), *const low = wide(falls ? bound : first);
-      iterations = narrow ? b.sub(high, low) : iterations_between(b, low, high);
-      if (reaches) iterations = b.add(iterations, b.integer(1));
+      iterations = narrow ? b.sub({high, low}) : iterations_between(b, low, high);
+      if (reaches) iterations = b.add({iterations, b.integer(1)});
       if (std::abs(step) == 1) return;
-      iterations = b.add(iterations, b.integer(std::abs(step) - 1));
-      iterations = b.div(iterations, b.integer(std::abs(step)));
+      iterations = b.add({iterations, b.integer(std::abs(step) - 1)});
+      iterations = b.div({iterations, b.integer(std::abs(step))});
     });
     Value* const count = module_.add_param(head_, ir::I64);
     Value* const body_count = op_->is(Opcode::loop_) ? module_.add_param(body_, ir::I64) : count;
@@ -175,7 +175,7 @@ class Loop {
     }
     for (Op* end : again) {
       ir::Builder b = ir::Builder::before(end, {});
-      end->operands.push_back(b.add(body_count, b.integer(1)));
+      end->operands.push_back(b.add({body_count, b.integer(1)}));
     }
     test->code = Opcode::lt_;
     test->operands = {count, iterations};
@@ -184,7 +184,7 @@ class Loop {
     ir::Builder b = ir::Builder::before(body_->ops.front(), {});
     Value* way =
         narrow ? b.emit(Opcode::cast_, {body_count}, static_cast<std::int64_t>(ir::Kind::i32)) : body_count;
-    if (std::abs(step) != 1) way = b.mul(way, b.integer(std::abs(step), number->type));
+    if (std::abs(step) != 1) way = b.mul({way, b.integer(std::abs(step), number->type)});
     Value* const own = b.emit(falls ? Opcode::sub_ : Opcode::add_, {first, way});
     own->name = in_body->name;
     ir::walk(body_, [&](Op* op) {

@@ -99,7 +99,7 @@ class Form {
  private:
   std::vector<Value*> of(std::size_t operand) const { return elements_(op_.operands[operand]); }
 
-  void add(Value*& sum, Value* x) { sum = sum ? b_.add(sum, x) : x; }
+  void add(Value*& sum, Value* x) { sum = sum ? b_.add({sum, x}) : x; }
 
   template <class F>
   std::vector<Value*> mapped(F f) {
@@ -137,7 +137,7 @@ class Form {
     }
     std::vector<Value*> out = of(0);
     for (std::size_t i = 0; i < given.size(); ++i)
-      out[at + i] = code == Opcode::set_ ? given[i] : b_.add(out[at + i], given[i]);
+      out[at + i] = code == Opcode::set_ ? given[i] : b_.add({out[at + i], given[i]});
     return out;
   }
 
@@ -159,7 +159,7 @@ class Form {
       Value* product = nullptr;
       for (std::size_t k = 0; k < factors.size(); ++k) {
         Value* const x = factors[k][static_cast<std::size_t>(at[k])];
-        product = product ? b_.mul(product, x) : x;
+        product = product ? b_.mul({product, x}) : x;
       }
       add(out[static_cast<std::size_t>(at.back())], product);
     });

@@ -86,7 +86,8 @@ inline std::size_t end_of(const Block& block) {
 /// The operands that an operation computes with: of others it asks the shape or the type.
 inline std::span<Value* const> data_of(const Op& op) {
   const std::span<Value* const> all(op.operands);
-  if (op.is(Opcode::broadcast_, Opcode::reduce_to_, Opcode::reshape_, Opcode::cast_like_)) return all.first(1);
+  if (op.is(Opcode::broadcast_, Opcode::reduce_to_, Opcode::reshape_, Opcode::cast_like_))
+    return all.first(1);
   if (op.is(Opcode::zeros_like_, Opcode::dim_)) return {};
   if (!ir::is_einsum(op.code)) return all;
   const auto only = only_factor(op, *ir::concrete_notation(op));

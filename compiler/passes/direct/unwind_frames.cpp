@@ -408,7 +408,7 @@ Value* Unwinder::derive(Region& home, Value* v) {
     Value* const start = constant(first) ? nullptr : at(*home.parent, first);
     return emit([&] {
       ir::Builder b = into(block, home.construct->loc);
-      Value* const before = b.sub(home.iterations, b.integer(1));
+      Value* const before = b.sub({home.iterations, b.integer(1)});
       Value* const out = stepped(b, start ? start : again(first), step, before);
       out->name = v->name;
       return out;

@@ -45,7 +45,7 @@ bool has_effect(const Op& op) {
 
 /// The condition of a loop that counts the first value of its state down to 0.
 constexpr auto is_positive = [](ir::Builder& b, const std::vector<Value*>& state) {
-  return b.lt(b.integer(0), state[0]);
+  return b.lt({b.integer(0), state[0]});
 };
 
 /// Which of a loop's state the effects of its body depend on: frames, above all.
@@ -215,8 +215,8 @@ Op* Unwinder::copy_loop(const Op* loop, Block* to, const std::vector<Value*>& in
       more = block->ops.back()->operands[0];
       block->ops.pop_back();
     }
-    Value* const inside = b.lt(block->params.back(), until);
-    b.yield({more ? b.land(inside, more) : inside});
+    Value* const inside = b.lt({block->params.back(), until});
+    b.yield({more ? b.land({inside, more}) : inside});
   }
   drop_unknown_state(copy);
   return copy;
@@ -278,8 +278,8 @@ Unwinder::State Unwinder::reverse_in_segments(Region& r, Op* loop, Op* reverse,
   const Snapshots snapshots = snapshots_of(loop);
   const std::int64_t most = length * (long_bytes / segment_bytes);
   const auto segment_of = [&](ir::Builder& b, Value* n) {
-    Value* whole = b.imax(n, b.integer(1));
-    return b.select(b.lt(b.integer(most), n), b.integer(length), whole);
+    Value* whole = b.imax({n, b.integer(1)});
+    return b.select({b.lt({b.integer(most), n}), b.integer(length), whole});
   };
 
   // Forward: all segments but the last, without frames.
@@ -290,11 +290,13 @@ Unwinder::State Unwinder::reverse_in_segments(Region& r, Op* loop, Op* reverse,
     Value* const segment = segment_of(b, n);
     loop->operands = build_while(
         b, loop->operands,
-        [&](ir::Builder& c, const State& state) { return c.lt(segment, c.sub(n, state.back())); },
+        [&](ir::Builder& c, const State& state) {
+          return c.lt({segment, c.sub({n, state.back()})});
+        },
         [&](ir::Builder& c, const State& state) {
           for (std::size_t j = 0; j < snapshots.state.size(); ++j)
             push(c, snapshots.tapes[j], state[snapshots.state[j]]);
-          Value* const until = c.add(state.back(), segment);
+          Value* const until = c.add({state.back(), segment});
           return copy_loop(loop, c.block(), state, Frames::dropped, until, false)->results;
         });
   });
@@ -306,9 +308,9 @@ Unwinder::State Unwinder::reverse_in_segments(Region& r, Op* loop, Op* reverse,
   initial.insert(initial.end(), carried.begin(), carried.end());
   return build_while(b, initial, is_positive, [&](ir::Builder& c, const State& state) {
     Value* const end = state[0];
-    Value* const before = c.sub(end, c.integer(1));
-    Value* const start = c.mul(c.div(before, segment), segment);
-    Op* again = c.branch(c.lt(end, iterations), {});
+    Value* const before = c.sub({end, c.integer(1)});
+    Value* const start = c.mul({c.div({before, segment}), segment});
+    Op* again = c.branch(c.lt({end, iterations}), {});
     ir::Builder then = into(again->blocks[0], loop->loc);
     Op* copy = copy_loop(loop, again->blocks[0], pop_state(then, snapshots, loop, first, start), Frames::kept,
                          end, false);
@@ -360,8 +362,8 @@ std::pair<Value*, Value*> Unwinder::checkpoint_budget(ir::Builder& b, const Op* 
     state_bytes += factor * bytes_of(v->type);
     if (!v->type.is_tensor()) continue;
     Value* elements = b.integer(bytes_of(ir::Type(v->type.element())));
-    for (int d = 0; d < v->type.rank(); ++d) elements = b.mul(elements, b.emit(Opcode::dim_, {v}, d));
-    tensors = tensors ? b.add(tensors, elements) : elements;
+    for (int d = 0; d < v->type.rank(); ++d) elements = b.mul({elements, b.emit(Opcode::dim_, {v}, d)});
+    tensors = tensors ? b.add({tensors, elements}) : elements;
   }
   const IterationSaves saves = saves_of(loop->blocks[1]);
   pages += saves.tapes;
@@ -371,47 +373,50 @@ std::pair<Value*, Value*> Unwinder::checkpoint_budget(ir::Builder& b, const Op* 
 
   Value *state = b.integer(state_bytes), *frame = b.integer(frame_bytes), *all = b.integer(bytes);
   if (tensors) {
-    state = b.add(state, tensors);
-    if (saves.tensors > 0) frame = b.add(frame, b.mul(tensors, b.integer(saves.tensors)));
+    state = b.add({state, tensors});
+    if (saves.tensors > 0) frame = b.add({frame, b.mul({tensors, b.integer(saves.tensors)})});
   }
   const std::string where = loop->loc.str();
   const std::string least = tensors ? "enough memory for the state and one iteration of the loop"
                                     : std::to_string(state_bytes + frame_bytes) +
                                           " bytes or more for the state and one iteration of the loop";
-  Value* const both = b.add(state, frame);
-  b.op(Opcode::check_, {b.le(both, all)})->text =
+  Value* const both = b.add({state, frame});
+  b.op(Opcode::check_, {b.le({both, all})})->text =
       module_.intern((where.empty() ? "" : where + ": error: ") + "expected " + least + ", got " +
                      std::to_string(memory.bytes));
 
   if (saves.open)
-    return {b.emit(Opcode::imax_, {b.div(b.sub(all, frame), state), b.integer(1)}), b.integer(1)};
+    return {b.emit(Opcode::imax_, {b.div({b.sub({all, frame}), state}), b.integer(1)}), b.integer(1)};
   // Half for frames, the rest for states; if no state fits then, one state and the rest for frames.
-  Value* const half = b.div(b.integer(bytes / 2), frame);
-  Value* leaf = b.imax(half, b.integer(1));
-  Value* const left = b.sub(all, b.mul(leaf, frame));
-  Value* const states = b.div(left, state);
-  Value* const none = b.lt(states, b.integer(1));
-  leaf = b.emit(Opcode::select_, {none, b.div(b.sub(all, state), frame), leaf});
-  return {b.imax(states, b.integer(1)), leaf};
+  Value* const half = b.div({b.integer(bytes / 2), frame});
+  Value* leaf = b.imax({half, b.integer(1)});
+  Value* const left = b.sub({all, b.mul({leaf, frame})});
+  Value* const states = b.div({left, state});
+  Value* const none = b.lt({states, b.integer(1)});
+  leaf = b.emit(Opcode::select_, {none, b.div({b.sub({all, state}), frame}), leaf});
+  return {b.imax({states, b.integer(1)}), leaf};
 }
 
 /// After how many of `iterations` iterations, which are more than a leaf, the next state is kept, with `free` places.
 Value* Unwinder::advance(ir::Builder& b, Value* iterations, Value* free, Value* leaf) {
   const auto one = [](ir::Builder& c) { return c.integer(1); };
-  Value* const leaves = b.div(b.add(iterations, b.sub(leaf, one(b))), leaf);
+  Value* const leaves = b.div({b.add({iterations, b.sub({leaf, one(b)})}), leaf});
   // The place of the current state counts too. More places than leaves change nothing.
-  Value* const c = b.imin(b.add(free, one(b)), b.imin(leaves, b.integer(1 << 20)));
+  Value* const c = b.imin({b.add({free, one(b)}), b.imin({leaves, b.integer(1 << 20)})});
   // r and C(c + r, c).
   const std::vector<Value*> done = build_while(
-      b, {one(b), b.add(c, one(b))}, [&](ir::Builder& d, const State& s) { return d.lt(s[1], leaves); },
+      b, {one(b), b.add({c, one(b)})},
       [&](ir::Builder& d, const State& s) {
-        Value* const r = d.add(s[0], one(d));
-        Value* const product = d.mul(s[1], d.add(c, r));
-        return std::vector<Value*>{r, d.div(product, r)};
+        return d.lt({s[1], leaves});
+      },
+      [&](ir::Builder& d, const State& s) {
+        Value* const r = d.add({s[0], one(d)});
+        Value* const product = d.mul({s[1], d.add({c, r})});
+        return std::vector<Value*>{r, d.div({product, r})};
       });
-  Value* const binomial = b.div(b.mul(done[1], done[0]), b.add(c, done[0]));
-  Value* const most = b.sub(leaves, one(b));
-  return b.mul(b.imin(binomial, most), leaf);
+  Value* const binomial = b.div({b.mul({done[1], done[0]}), b.add({c, done[0]})});
+  Value* const most = b.sub({leaves, one(b)});
+  return b.mul({b.imin({binomial, most}), leaf});
 }
 
 /// Gives up every second state of `count`, an odd one at the end included: 0, 2, 4 ... stay.
@@ -425,21 +430,21 @@ void Unwinder::thin(ir::Builder& b, const Op* loop, const Snapshots& snapshots, 
     frames_.insert(aside.back());
   }
   build_while(b, {count}, is_positive, [&](ir::Builder& c, const State& s) {
-    Value* const index = c.sub(s[0], c.integer(1));
+    Value* const index = c.sub({s[0], c.integer(1)});
     std::vector<Value*> state;
     for (const auto& [tape, type] : tapes) state.push_back(pop(c, tape, type));
-    Value* const odd = c.rem(index, c.integer(2));
-    Op* keep = c.branch(c.eq(odd, c.integer(0)), {});
+    Value* const odd = c.rem({index, c.integer(2)});
+    Op* keep = c.branch(c.eq({odd, c.integer(0)}), {});
     ir::Builder then = into(keep->blocks[0], loop->loc);
     for (std::size_t j = 0; j < tapes.size(); ++j) push(then, aside[j], state[j]);
     then.yield({});
     into(keep->blocks[1], loop->loc).yield({});
     return std::vector<Value*>{index};
   });
-  Value* const left = b.div(b.add(count, b.integer(1)), b.integer(2));
+  Value* const left = b.div({b.add({count, b.integer(1)}), b.integer(2)});
   build_while(b, {left}, is_positive, [&](ir::Builder& c, const State& s) {
     for (std::size_t j = 0; j < tapes.size(); ++j) push(c, tapes[j].first, pop(c, aside[j], tapes[j].second));
-    return std::vector<Value*>{c.sub(s[0], c.integer(1))};
+    return std::vector<Value*>{c.sub({s[0], c.integer(1)})};
   });
 }
 
@@ -468,20 +473,20 @@ Unwinder::State Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse,
       Value* const all = iterations_between(b, loop->operands[count->index], bound);
       push_state(b, snapshots, initial);
       initial.push_back(b.integer(1));
-      const auto left = [&](ir::Builder& c, const State& s) { return c.sub(all, s[n - 1]); };
+      const auto left = [&](ir::Builder& c, const State& s) { return c.sub({all, s[n - 1]}); };
       done = build_while(
           b, initial,
           [&](ir::Builder& c, const State& s) {
-            return c.emit(Opcode::land_, {c.lt(s[n], most), c.lt(leaf, left(c, s))});
+            return c.emit(Opcode::land_, {c.lt({s[n], most}), c.lt({leaf, left(c, s)})});
           },
           [&](ir::Builder& c, const State& s) {
-            Value* const free = c.sub(most, s[n]);
-            Value* const until = c.add(s[n - 1], advance(c, left(c, s), free, leaf));
+            Value* const free = c.sub({most, s[n]});
+            Value* const until = c.add({s[n - 1], advance(c, left(c, s), free, leaf)});
             const std::vector<Value*> from(s.begin(), s.begin() + static_cast<long>(n));
             std::vector<Value*> next =
                 copy_loop(loop, c.block(), from, Frames::dropped, until, false)->results;
             push_state(c, snapshots, next);
-            next.push_back(c.add(s[n], c.integer(1)));
+            next.push_back(c.add({s[n], c.integer(1)}));
             return next;
           });
     } else {
@@ -497,20 +502,20 @@ Unwinder::State Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse,
             return more;
           },
           [&](ir::Builder& c, const State& s) {
-            Value* const full = c.le(most, s[n]);
+            Value* const full = c.le({most, s[n]});
             Op* sort = c.branch(full, {ir::I64, ir::I64});
             ir::Builder then = into(sort->blocks[0], loop->loc);
             thin(then, loop, snapshots, s[n]);
-            Value* const half = then.div(then.add(s[n], then.integer(1)), then.integer(2));
-            then.yield({half, then.mul(s[n + 1], then.integer(2))});
+            Value* const half = then.div({then.add({s[n], then.integer(1)}), then.integer(2)});
+            then.yield({half, then.mul({s[n + 1], then.integer(2)})});
             into(sort->blocks[1], loop->loc).yield({s[n], s[n + 1]});
             const std::vector<Value*> from(s.begin(), s.begin() + static_cast<long>(n));
-            Op* keep = c.branch(c.lt(sort->result(0), most), {ir::I64});
+            Op* keep = c.branch(c.lt({sort->result(0), most}), {ir::I64});
             ir::Builder room = into(keep->blocks[0], loop->loc);
             push_state(room, snapshots, from);
-            room.yield({room.add(sort->result(0), room.integer(1))});
+            room.yield({room.add({sort->result(0), room.integer(1)})});
             into(keep->blocks[1], loop->loc).yield({sort->result(0)});
-            Value* const until = c.add(s[n - 1], sort->result(1));
+            Value* const until = c.add({s[n - 1], sort->result(1)});
             std::vector<Value*> next =
                 copy_loop(loop, c.block(), from, Frames::dropped, until, true)->results;
             next.push_back(keep->result());
@@ -534,17 +539,17 @@ Unwinder::State Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse,
     Value *const places_taken = s[0], *const end = s[1];
     const std::vector<Value*> state = pop_state(c, snapshots, loop, first, nullptr);
     Value* const position = state.back();
-    Value* const distance = c.sub(end, position);
-    Value* const far = c.lt(leaf, distance);
-    Value* const free = c.sub(most, places_taken);
-    Value* const place = c.land(far, c.lt(c.integer(0), free));
+    Value* const distance = c.sub({end, position});
+    Value* const far = c.lt({leaf, distance});
+    Value* const free = c.sub({most, places_taken});
+    Value* const place = c.land({far, c.lt({c.integer(0), free})});
     // Where the next iterations with frames, or the next state, begin.
     Op* where = c.branch(far, {ir::I64});
     ir::Builder stay = into(where->blocks[0], loop->loc);
     push_state(stay, snapshots, state);
-    Value* const next_state = stay.add(position, advance(stay, distance, free, leaf));
-    Value* const last_leaf = stay.sub(end, leaf);
-    stay.yield({stay.select(place, next_state, last_leaf)});
+    Value* const next_state = stay.add({position, advance(stay, distance, free, leaf)});
+    Value* const last_leaf = stay.sub({end, leaf});
+    stay.yield({stay.select({place, next_state, last_leaf})});
     into(where->blocks[1], loop->loc).yield({position});
     Value* const from = where->result();
     Op* reach_it = copy_loop(with_frames, c.block(), state, Frames::dropped, from, false);
@@ -554,7 +559,7 @@ Unwinder::State Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse,
     ir::Builder placing = into(step->blocks[0], loop->loc);
     push_state(placing, snapshots, reach_it->results);
     std::vector<Value*> same = s;
-    same[0] = placing.add(places_taken, placing.integer(1));
+    same[0] = placing.add({places_taken, placing.integer(1)});
     placing.yield(same);
 
     ir::Builder back = into(step->blocks[1], loop->loc);
@@ -562,8 +567,8 @@ Unwinder::State Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse,
     const std::vector<Value*> rest(s.begin() + 1, s.end());
     std::vector<Value*> next = run_reverse(reverse, step->blocks[1], from, rest);
     next[0] = from;
-    Value* const given_up = back.sub(places_taken, back.integer(1));
-    next.insert(next.begin(), back.select(far, places_taken, given_up));
+    Value* const given_up = back.sub({places_taken, back.integer(1)});
+    next.insert(next.begin(), back.select({far, places_taken, given_up}));
     back.yield(next);
     return step->results;
   });
@@ -601,7 +606,7 @@ void Unwinder::in_front_of(const Op* op, Block* block, const std::function<void(
 /// Places the loop over the iterations from last to first: from `state[0]` down to `start`.
 Unwinder::State Unwinder::run_reverse(Op* reverse, Block* to, Value* start, const State& state) {
   return place_loop(reverse, to, state, [&](ir::Builder& head, Value* left) {
-    return head.lt(start ? start : head.integer(0), left);
+    return head.lt({start ? start : head.integer(0), left});
   });
 }
 

@@ -160,12 +160,12 @@ class CopyNest {
     }
     Builder b = Builder::before(update_);
     Value* guard = nullptr;
-    const auto also = [&](Value* condition) { guard = guard ? b.land(guard, condition) : condition; };
+    const auto also = [&](Value* condition) { guard = guard ? b.land({guard, condition}) : condition; };
     for (const Level& level : levels_) {
       Value* const index = level.loop->blocks[1]->params[level.count.index];
-      if (level.first > 0) also(b.le(b.integer(level.first), index));
+      if (level.first > 0) also(b.le({b.integer(level.first), index}));
       if (level.left == 0) continue;
-      also(b.lt(index, made_here(b, level.count.bound)));
+      also(b.lt({index, made_here(b, level.count.bound)}));
     }
     Value*& element = update_->operands.back();
     Op* const choice = b.branch(guard, {element->type});

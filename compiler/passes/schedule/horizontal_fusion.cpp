@@ -287,15 +287,18 @@ class SideBySide {
           state.push_back(m.share == Share::flat ? view(b, p, m.loop->operands[i]) : m.loop->operands[i]);
         }
       Value* blocks = p.size;
-      if (m.share != Share::rows) blocks = b.div(b.add(p.size, b.integer(chunk - 1)), b.integer(chunk));
-      p.end = parts.size() == 1 ? blocks : b.add(parts[parts.size() - 2].end, blocks);
+      if (m.share != Share::rows) blocks = b.div({b.add({p.size, b.integer(chunk - 1)}), b.integer(chunk)});
+      p.end = parts.size() == 1 ? blocks : b.add({parts[parts.size() - 2].end, blocks});
     }
     const std::vector<ir::Type> types = ir::types_of(state, 1);
     const LoopValues after = build_while(
-        b, state, [&](Builder& head, const LoopValues& now) { return head.lt(now[0], parts.back().end); },
+        b, state,
+        [&](Builder& head, const LoopValues& now) {
+          return head.lt({now[0], parts.back().end});
+        },
         [&](Builder& inside, const LoopValues& now) {
           LoopValues next = chain(b, inside, parts, 0, types, now);
-          next.insert(next.begin(), inside.add(now[0], inside.integer(1)));
+          next.insert(next.begin(), inside.add({now[0], inside.integer(1)}));
           return next;
         });
     mark(after[0]->def);
@@ -326,8 +329,8 @@ class SideBySide {
     Value* n = nullptr;
     for (const Op* loop : m.share == Share::flat ? perfect_nest(m.loop) : std::vector<Op*>{m.loop}) {
       Value* bound = made_here(b, counted(loop)->bound);
-      if (!never_negative(index_form(bound), *m.loop)) bound = b.imax(bound, b.integer(0));
-      n = n ? b.mul(n, bound) : bound;
+      if (!never_negative(index_form(bound), *m.loop)) bound = b.imax({bound, b.integer(0)});
+      n = n ? b.mul({n, bound}) : bound;
     }
     return n;
   }
@@ -347,7 +350,7 @@ class SideBySide {
                    const std::vector<ir::Type>& types, const LoopValues& now) {
     const auto own = [&](Builder& in) {
       in.loc = parts[i].member->loop->loc;
-      Value* const row = i == 0 ? now[0] : in.imax(in.sub(now[0], parts[i - 1].end), in.integer(0));
+      Value* const row = i == 0 ? now[0] : in.imax({in.sub({now[0], parts[i - 1].end}), in.integer(0)});
       LoopValues all(now.begin() + 1, now.end());
       const auto first = all.begin() + static_cast<std::ptrdiff_t>(parts[i].state);
       const LoopValues made =
@@ -356,15 +359,15 @@ class SideBySide {
       return all;
     };
     if (i + 1 == parts.size()) return own(b);
-    return build_branch(b, b.lt(now[0], parts[i].end), types, own,
+    return build_branch(b, b.lt({now[0], parts[i].end}), types, own,
                         [&](Builder& in) { return chain(around, in, parts, i + 1, types, now); });
   }
 
   /// A row of a part, or 1024 of its iterations.
   LoopValues iterations(Builder& around, Builder& b, Part& p, Value* row, const LoopValues& state) {
     if (p.member->share == Share::rows) return body(around, b, p, row, state);
-    Value* const first = b.mul(row, b.integer(chunk));
-    Value* const last = b.imin(b.add(first, b.integer(chunk)), p.size);
+    Value* const first = b.mul({row, b.integer(chunk)});
+    Value* const last = b.imin({b.add({first, b.integer(chunk)}), p.size});
     const LoopValues after = build_for(
         b, first, last, state,
         [&](Builder& in, Value* index, const LoopValues& now) { return body(around, in, p, index, now); });

@@ -26,8 +26,8 @@ Op* outermost_loop(const Op& op, const Value* v) {
 
 /// Memory for the panels of k by n numbers (lt_gemm_packing_once), of which none are packed yet.
 Value* memory(ir::Builder& b, const ir::Type& element, Value* n, Value* k) {
-  Value* const panels = b.mul(k, b.add(n, b.integer(32)));
-  Value* const size = b.add(panels, b.integer(64));
+  Value* const panels = b.mul({k, b.add({n, b.integer(32)})});
+  Value* const size = b.add({panels, b.integer(64)});
   Value* const fresh = b.uninitialised(ir::Type::tensor(element.element(), {ir::dynamic}), {size});
   return b.emit(Opcode::set_, {fresh, b.integer(0), b.number(0, element)});
 }

@@ -308,7 +308,6 @@ class Pair {
     return undisturbed({a_}, b_, between_, how, doings_);
   }
 
-
   /// The indices of an element in the loop's own tensor, where a view has them.
   static std::vector<Value*> through(const std::vector<Value*>& operands, const ir::Type& view, const ir::Type& base,
                                      Value* zero) {

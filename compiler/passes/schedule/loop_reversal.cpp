@@ -44,7 +44,7 @@ void reverse(Op* loop, const CountedLoop& down) {
   Op* const test = head->ops.back()->operands[0]->def;
   test->operands = {head->params[down.index], down.bound};
   ir::Builder b = ir::Builder::before(body->ops.front(), loop->loc);
-  Value* const next = b.add(index, b.integer(1));
+  Value* const next = b.add({index, b.integer(1)});
   Op* const step = down.number->def;
   ir::walk(body, [&](Op* op) {
     if (op == next->def || op == step) return;

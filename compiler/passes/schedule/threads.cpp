@@ -112,7 +112,7 @@ class IterationWork {
   Workload one() { return inside(loop_, span(loop_)); }
   Value* value(const Workload& a) {
     Value* const fixed = b_.number(a.fixed);
-    return a.more ? b_.add(fixed, a.more) : fixed;
+    return a.more ? b_.add({fixed, a.more}) : fixed;
   }
   Value* as_number(Value* v) { return b_.emit(Opcode::cast_, {v}, static_cast<std::int64_t>(ir::Kind::f64)); }
 
@@ -140,11 +140,11 @@ class IterationWork {
 
   void add(Workload& to, const Workload& a) {
     to.fixed += a.fixed;
-    if (a.more) to.more = to.more ? b_.add(to.more, a.more) : a.more;
+    if (a.more) to.more = to.more ? b_.add({to.more, a.more}) : a.more;
   }
   Workload times(const Workload& n, const Workload& each) {
-    if (n.more) return {0, b_.mul(value(n), value(each))};
-    return {n.fixed * each.fixed, each.more ? b_.mul(b_.number(n.fixed), each.more) : nullptr};
+    if (n.more) return {0, b_.mul({value(n), value(each)})};
+    return {n.fixed * each.fixed, each.more ? b_.mul({b_.number(n.fixed), each.more}) : nullptr};
   }
 
   /// What a loop counts by in its body, from its first value up to the end, on average.
@@ -232,11 +232,11 @@ class Part {
     first_ = loop_->operands[index];
     const Op* fixed = constant(plan_.count.bound);
     bound_ = fixed ? b.integer(fixed->integer) : now_(plan_.count.bound);
-    iterations_ = b.imax(iterations_between(b, first_, bound_), b.integer(0));
+    iterations_ = b.imax({iterations_between(b, first_, bound_), b.integer(0)});
     IterationWork work(b, loop_, now_);
     const Workload each = work.one();
-    Value* const in_all = each.more ? b.mul(work.as_number(iterations_), work.value(each))
-                                    : b.mul(iterations_, b.integer(plan_.weight));
+    Value* const in_all = each.more ? b.mul({work.as_number(iterations_), work.value(each)})
+                                    : b.mul({iterations_, b.integer(plan_.weight)});
     for (std::size_t i = 0; i < start_.size(); ++i) {
       if (carried(i)) know_size(i);
       steps_.push_back(combine(i) == Combine::counter ? *step_of(loop_, i) : 0);
@@ -249,8 +249,8 @@ class Part {
     cut();
 
     Value* const threshold = each.more ? work.as_number(least(b)) : least(b);
-    Value* enough = b.lt(threshold, in_all);
-    if (plan_.lanes > 1) enough = b.land(enough, b.lt(b.integer(plan_.lanes), iterations_));
+    Value* enough = b.lt({threshold, in_all});
+    if (plan_.lanes > 1) enough = b.land({enough, b.lt({b.integer(plan_.lanes), iterations_})});
     Value* const room = room_for_sums(b, each.more ? in_all : work.as_number(in_all));
     Op* const choice = b.branch(enough, part_->result_types);
     if (room) {
@@ -373,8 +373,8 @@ class Part {
     for (std::size_t i = 0; i < start_.size(); ++i) {
       if (!adds_to_tensor(i)) continue;
       Value* n = b.integer(for_a_zero * (threads_ - 1));
-      for (int d = 0; d < start_[i]->type.rank(); ++d) n = b.mul(n, b.emit(Opcode::dim_, {start_[i]}, d));
-      sum = b.add(sum, n);
+      for (int d = 0; d < start_[i]->type.rank(); ++d) n = b.mul({n, b.emit(Opcode::dim_, {start_[i]}, d)});
+      sum = b.add({sum, n});
     }
     return sum;
   }
@@ -391,16 +391,16 @@ class Part {
       for (const std::int64_t dim : type.dims()) n *= dim >= 0 ? static_cast<double>(dim) : least_memory + 1;
       known += n;
       Value* const elements = elements_of(b, start_[i]);
-      all = all ? b.add(all, elements) : elements;
+      all = all ? b.add({all, elements}) : elements;
     }
     const auto others = static_cast<double>(range_count() - 1);
     const double zeros = for_a_zero * others / part_for_zeros;
     if (!all || (known * others <= least_memory && known * zeros <= least_work)) return nullptr;
-    Value* const taken = b.mul(all, b.number(others));
+    Value* const taken = b.mul({all, b.number(others)});
     Value* const most =
-        b.emit(Opcode::max_, {b.number(least_memory), b.mul(held(b), b.number(memory_factor))});
-    Value* const small = b.le(b.mul(all, b.number(zeros)), work);
-    return b.land(b.le(taken, most), small);
+        b.emit(Opcode::max_, {b.number(least_memory), b.mul({held(b), b.number(memory_factor)})});
+    Value* const small = b.le({b.mul({all, b.number(zeros)}), work});
+    return b.land({b.le({taken, most}), small});
   }
 
   /// How many numbers are in the tensors that the loop works on.
@@ -410,7 +410,7 @@ class Part {
       for (Value* v : *list) {
         if (!v->type.is_tensor()) continue;
         Value* const n = elements_of(b, v);
-        all = all ? b.add(all, n) : n;
+        all = all ? b.add({all, n}) : n;
       }
     return all;
   }
@@ -424,19 +424,19 @@ class Part {
     std::int64_t part = 0;
     for (std::int64_t i = 0; i < k; ++i) part += sizes_[static_cast<std::size_t>(i / threads_)];
     const auto cut = [&](std::int64_t of, std::int64_t from) {
-      return b.div(b.mul(iterations_, b.integer(of)), b.integer(from));
+      return b.div({b.mul({iterations_, b.integer(of)}), b.integer(from)});
     };
     const std::int64_t unit = std::max(aligned, plan_.lanes);
-    Value* const falling = b.mul(cut(part, all * unit), b.integer(unit));
+    Value* const falling = b.mul({cut(part, all * unit), b.integer(unit)});
     if (!few_) return falling;
-    return b.select(few_, k < threads_ ? cut(k, threads_) : iterations_, falling);
+    return b.select({few_, k < threads_ ? cut(k, threads_) : iterations_, falling});
   }
 
   /// The index or a counter after so many iterations.
   Value* moved(Builder& b, std::size_t i, Value* iterations) const {
     const std::int64_t step = combine(i) == Combine::index ? 1 : steps_[i];
-    Value* const by = step == 1 ? iterations : b.mul(iterations, b.integer(step));
-    return b.add(start_[i], by);
+    Value* const by = step == 1 ? iterations : b.mul({iterations, b.integer(step)});
+    return b.add({start_[i], by});
   }
 
   /// The arguments of call number `t`, for the iterations from `first` on, before which there are so many.
@@ -468,7 +468,7 @@ class Part {
     std::vector<std::vector<Value*>> ranges;
     Value *before = nullptr, *first = first_;
     few_ = nullptr;
-    if (plan_.lanes == 1) few_ = b.lt(iterations_, b.integer(few_iterations * threads_));
+    if (plan_.lanes == 1) few_ = b.lt({iterations_, b.integer(few_iterations * threads_)});
     for (std::int64_t t = 1; t < range_count(); ++t) {
       Value* const after = iterations_before(b, t);
       Value* const next = moved(b, plan_.count.index, after);

@@ -31,10 +31,13 @@ LoopValues build_for(Builder& b, Value* first, Value* bound, const LoopValues& i
   LoopValues state{first};
   state.insert(state.end(), initial.begin(), initial.end());
   LoopValues after = build_while(
-      b, state, [&](Builder& head, const LoopValues& now) { return head.lt(now[0], bound); },
+      b, state,
+      [&](Builder& head, const LoopValues& now) {
+        return head.lt({now[0], bound});
+      },
       [&](Builder& inside, const LoopValues& now) {
         LoopValues next = body(inside, now[0], LoopValues(now.begin() + 1, now.end()));
-        next.insert(next.begin(), inside.add(now[0], inside.integer(1, now[0]->type)));
+        next.insert(next.begin(), inside.add({now[0], inside.integer(1, now[0]->type)}));
         return next;
       });
   after.erase(after.begin());
