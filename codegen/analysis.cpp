@@ -63,7 +63,7 @@ Escapes::Escapes(const std::vector<const ir::Function*>& functions) {
   };
   for (const ir::Function* f : functions) {
     ir::walk(f->body, [&](const Op* op) {
-      if (!op->is(Opcode::push_) && !op->is(Opcode::pop_)) return;
+      if (!op->is(Opcode::push_, Opcode::pop_)) return;
       for (const ir::Value* v : op->operands) tape_sizes_[op->integer].insert(size(v->type));
     });
     for (const auto& [tape, n] : (own_[f] = own(f->body)).tape_uses) tape_uses_[tape] += n;

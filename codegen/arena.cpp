@@ -137,16 +137,8 @@ class Walk {
 
   static bool allocates(const Op& op) {
     if (op.results.size() != 1 || !op.result()->type.is_tensor() || op.in_place) return false;
-    switch (op.code) {
-      case Opcode::undef_:
-      case Opcode::reshape_:
-      case Opcode::take_:
-      case Opcode::slice_:
-      case Opcode::select_:
-        return false;  // no memory, or that of others
-      default:
-        return true;
-    }
+    return !op.is(Opcode::undef_, Opcode::reshape_, Opcode::take_, Opcode::slice_,
+                  Opcode::select_);  // no memory, or that of others
   }
 
   void allocate(const Value* v) {

@@ -69,9 +69,7 @@ void StatementPrinter::cell(const Op& op) {
       return;
     case Opcode::ref_add_: {
       const Value* v = op.operands[1];
-      if (!v->type.is_tensor()) {
-        return line(place(c) + " += " + text(v) + ";");
-      }
+      if (!v->type.is_tensor()) return line(place(c) + " += " + text(v) + ";");
       check_dims(op, c, 0, v, 0, dims(v).size());
       return line(unit_.prelude().kernel("accumulate", v->type.element()) + "(" + place(c) + ".data, " +
                   atom(v) + ".data, " + elements(v) + ");");

@@ -1,6 +1,7 @@
 // Products of tensors by a routine for groups of indices, convolutions among them.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/compiler/passes/analysis/gemm.hpp"
@@ -191,32 +192,41 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
   const std::string on_one = place_ != Place::host && has_window_of_three(op, n, *c) ? "convolve" : on_gpu("contract");
   const std::string fresh = adds_to_zeros(op, uses_) ? "1" : "0";
   const std::string to = updated(op);
+  struct Term {
+    std::int64_t factor;
+    std::string size;  ///< empty: one
+  };
+  using Sum = std::vector<Term>;
   // A number times the sizes of the dimensions behind one.
   const auto times = [&](std::int64_t factor, std::size_t operand, std::size_t from) {
     const Value* t = operand == 0 ? op.result() : op.operands[operand];
     std::string product;
     for (std::size_t d = from; d < dims(t).size(); ++d) product += (product.empty() ? "" : " * ") + dim(t, d);
-    if (factor == 1 && !product.empty()) return product;
-    return std::to_string(factor) + (product.empty() ? "" : " * ") + product;
+    return Term{factor, product};
   };
-  const auto sum = [](const std::vector<std::string>& terms) {
-    std::string s;
-    for (const std::string& t : terms) s += (s.empty() || t[0] == '-' ? "" : " + ") + t;
-    return s.empty() ? "0" : s;
+  // A sum by itself, or what follows another number.
+  const auto text_of_sum = [](const Sum& sum, bool alone) {
+    std::string s = alone && sum.empty() ? "0" : "";
+    for (const auto& [factor, size] : sum) {
+      s += s.empty() && alone ? factor < 0 ? "-" : "" : factor < 0 ? " - " : " + ";
+      if (size.empty() || std::abs(factor) != 1) s += std::to_string(std::abs(factor)) + (size.empty() ? "" : " * ");
+      s += size;
+    }
+    return s;
   };
   // "[2i+k-1]" of dimension d: steps 2 and 1, times the sizes of the dimensions behind it; the start is 1 before.
   const auto step = [&](std::size_t operand, const ir::Subscripts& at, char letter) {
-    std::vector<std::string> terms;
+    Sum sum;
     for (std::size_t d = 0; d < at.size(); ++d)
       for (const auto& t : at[d].terms)
-        if (t.letter == letter) terms.push_back(times(t.factor, operand, d + 1));
-    return sum(terms);
+        if (t.letter == letter) sum.push_back(times(t.factor, operand, d + 1));
+    return sum;
   };
   const auto start = [&](std::size_t operand, const ir::Subscripts& at) {
-    std::vector<std::string> terms;
+    Sum sum;
     for (std::size_t d = 0; d < at.size(); ++d)
-      if (at[d].constant != 0) terms.push_back(times(at[d].constant, operand, d + 1));
-    return sum(terms);
+      if (at[d].constant != 0) sum.push_back(times(at[d].constant, operand, d + 1));
+    return sum;
   };
   const std::string library = place_ == Place::host ? by_library(op, n, *c, to) : std::string();
   if (!library.empty()) open("if (!" + library + ") {");
@@ -241,7 +251,7 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
     return dim(from.operand == 0 ? op.result() : op.operands[from.operand], static_cast<std::size_t>(from.dimension));
   };
   const auto steps = [&](std::size_t operand, const ir::Subscripts& at) {
-    return list([&](char letter) { return step(operand, at, letter); });
+    return list([&](char letter) { return text_of_sum(step(operand, at, letter), true); });
   };
   const Factors f = factors(op, shares_out() ? "contract_team" : on_one, c->x, c->y);
   std::vector<std::string> turns;
@@ -250,13 +260,11 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
     open("for (int64_t " + turns.back() + " = 0; " + turns.back() + " < " + size(letter) + "; ++" + turns.back() + ") {");
   }
   const auto data = [&](const std::string& elements, std::size_t operand, const ir::Subscripts& at) {
-    std::string from = start(operand, at);
-    for (std::size_t i = 0; i < in_turn.size(); ++i) {
-      const std::string by = step(operand, at, in_turn[i]);
-      if (by != "0") from += " + " + turns[i] + " * (" + by + ")";
-    }
-    if (from.starts_with("0 + ")) from.erase(0, 4);
-    return elements + (from == "0" ? "" : from[0] == '-' ? " - " + from.substr(1) : " + " + from);
+    Sum from = start(operand, at);
+    for (std::size_t i = 0; i < in_turn.size(); ++i)
+      if (const Sum by = step(operand, at, in_turn[i]); !by.empty())
+        from.push_back({1, turns[i] + " * (" + text_of_sum(by, true) + ")"});
+    return elements + text_of_sum(from, false);
   };
   const ir::Subscripts &x = n.operands[c->x].at, &y = n.operands[c->y].at;
   const std::string name = names_.unique("contraction");

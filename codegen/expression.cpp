@@ -152,9 +152,11 @@ Split split(const Slots& slots, std::span<const Expression> operands) {
 
 /// A number's literal; a negative one is the negation of the other.
 Expression literal(std::string text) {
-  if (text[0] != '-') return {std::move(text), Precedence::primary, false, {}};
-  Split last{'-', "", text.substr(1)};
-  return {std::move(text), Precedence::unary, false, {}, false, std::move(last)};
+  Expression e{std::move(text)};
+  if (e.text[0] != '-') return e;
+  e.precedence = Precedence::unary;
+  e.last = {'-', "", e.text.substr(1)};
+  return e;
 }
 
 }  // namespace
@@ -219,20 +221,22 @@ Expression substitute(std::string_view pattern, std::span<const Expression> oper
 Expression float_literal(double value, ir::Kind kind) {
   const bool narrow = kind == ir::Kind::f32;
   if (narrow) value = static_cast<double>(static_cast<float>(value));
-  if (std::isnan(value)) return {narrow ? "(0.0f / 0.0f)" : "(0.0 / 0.0)", Precedence::primary, false, {}};
+  if (std::isnan(value)) return {narrow ? "(0.0f / 0.0f)" : "(0.0 / 0.0)"};
   if (std::isinf(value)) {
     const std::string one = value < 0 ? "-1.0" : "1.0";
-    return {narrow ? "(" + one + "f / 0.0f)" : "(" + one + " / 0.0)", Precedence::primary, false, {}};
+    return {narrow ? "(" + one + "f / 0.0f)" : "(" + one + " / 0.0)"};
   }
   return literal(shortest(value, kind));
 }
 
 Expression integer_literal(std::int64_t value) {
   if (value == std::numeric_limits<std::int64_t>::min())
-    return {"(-9223372036854775807 - 1)", Precedence::primary, false, {}};
+    return {"(-9223372036854775807 - 1)"};
   if (value == std::numeric_limits<std::int32_t>::min())  // C takes it for the negation of what no int holds
-    return {"(-2147483647 - 1)", Precedence::primary, false, {}};
-  return literal(std::to_string(value));
+    return {"(-2147483647 - 1)"};
+  Expression e = literal(std::to_string(value));
+  e.integer = value;
+  return e;
 }
 
 }  // namespace lantern::codegen

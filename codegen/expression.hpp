@@ -1,6 +1,8 @@
 // Expressions of generated C-like code: text with its precedence, composed from the operation table.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,15 +42,17 @@ struct Expression {
   std::string text;
   Precedence precedence = Precedence::primary;
   bool reads_memory = false;         ///< of a tensor, a cell: it must not move past a write
-  std::vector<std::string> varying;  ///< variables in it that are assigned to again (loop states)
+  std::vector<std::string> varying = {};  ///< variables in it that are assigned to again (loop states)
   bool calls = false;                ///< a function of the module, which may work on tapes
   Split last = {};
+  std::optional<std::int64_t> integer = {};  ///< what an integer's literal says
 
   /// Another text for the same operands, which are read as before.
   void rewrite(std::string other, Precedence binds) {
     text = std::move(other);
     precedence = binds;
     last = {};
+    integer = {};
   }
   bool is_atom() const {
     return precedence == Precedence::primary && text.find_first_of("([") == std::string::npos;

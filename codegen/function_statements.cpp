@@ -96,7 +96,7 @@ bool StatementPrinter::made_for(const Op& call, const Value* v) const {
   const std::vector<Op*>& ops = call.parent->ops;
   for (auto at = std::ranges::find(ops, &call); at != ops.begin();) {
     const Op& before = **--at;
-    if (!before.is(Opcode::copy_) && !before.is(Opcode::fill_)) return false;
+    if (!before.is(Opcode::copy_, Opcode::fill_)) return false;
     if (&before == v->def) return true;
   }
   return false;

@@ -465,7 +465,7 @@ void StatementPrinter::iteration(const Kernel& kernel, Launch& launch) {
 std::string StatementPrinter::combining(Combine combine, const ir::Type& type, const std::string& x, const std::string& y) {
   const Opcode code = ir::reduction(combine, type);
   const Kind kind = type.kind();
-  const std::vector<Expression> both{{x, Precedence::primary, false, {}}, {y, Precedence::primary, false, {}}};
+  const std::vector<Expression> both{{x}, {y}};
   const bool wraps = code == Opcode::add_ && type.is_integer();
   const std::string sum = std::string("add_") + ir::kind_name(kind);
   if (wraps) unit_.prelude().need(sum);
@@ -596,7 +596,7 @@ bool StatementPrinter::in_block(const Op& op) {
   const bool changes = std::ranges::any_of(op.results, [](const Value* v) { return v->type.is_tensor(); }) && op.in_place;
   const bool loop = op.is(Opcode::loop_);
   const bool looks = op.is(Opcode::finite_) && std::ranges::any_of(op.operands, [](const Value* v) { return v->type.is_tensor(); });
-  if (op.is(Opcode::get_) || op.is(Opcode::argmax_) || looks) {
+  if (op.is(Opcode::get_, Opcode::argmax_) || looks) {
     if (touched_.written) barrier();
     touched_.read = true;
     return false;

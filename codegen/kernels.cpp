@@ -48,24 +48,10 @@ bool runs_on_device(const Op& op, const LiveUses& uses) {
     return v->type.is_ref() || v->type.is_cont() || v->type.is_tree();
   };
   if (std::ranges::any_of(op.operands, elsewhere) || std::ranges::any_of(op.results, elsewhere)) return false;
-  switch (op.code) {
-    case Opcode::push_:
-    case Opcode::pop_:
-    case Opcode::print_:
-    case Opcode::external_:
-    case Opcode::forget_:
-    case Opcode::closure_:
-    case Opcode::fun_:
-    case Opcode::jump_:
-    case Opcode::slot_:
-    case Opcode::ref_new_:
-    case Opcode::add_einsum_:
-    case Opcode::add_matmul_:
-    case Opcode::gemm_:
-      return false;
-    default:
-      return makes_no_tensor(op, uses);
-  }
+  return !op.is(Opcode::push_, Opcode::pop_, Opcode::print_, Opcode::external_, Opcode::forget_,
+                Opcode::closure_, Opcode::fun_, Opcode::jump_, Opcode::slot_, Opcode::ref_new_,
+                Opcode::add_einsum_, Opcode::add_matmul_, Opcode::gemm_) &&
+         makes_no_tensor(op, uses);
 }
 
 bool runs_on_device(ir::Block* block, const LiveUses& uses) {
@@ -275,16 +261,7 @@ class Choice {
 };
 
 /// An operation on whole tensors that the GPU is to do.
-bool works_on_whole(const Op& op) {
-  switch (op.code) {
-    case Opcode::add_einsum_:
-    case Opcode::add_matmul_:
-    case Opcode::gemm_:
-      return true;
-    default:
-      return false;
-  }
-}
+bool works_on_whole(const Op& op) { return op.is(Opcode::add_einsum_, Opcode::add_matmul_, Opcode::gemm_); }
 
 }  // namespace
 

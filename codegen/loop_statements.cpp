@@ -4,22 +4,28 @@
 
 namespace lantern::codegen {
 
+/// What adds a constant to the state that is an operand of a loop's condition, or takes it away; null where another value is
+/// compared, or something asks for the last value of the state.
+const Op* StatementPrinter::next_of_compared(const Op& loop, std::size_t operand, Opcode by) const {
+  const ir::Block *head = loop.blocks[0], *body = loop.blocks[1];
+  const Op* const condition = head->ops.back()->operands[0]->def;
+  if (!condition || ir::info(condition->code).rule != ir::Rule::compare) return nullptr;
+  const Value* const state = condition->operands[operand];
+  if (state->def || state->block != head || uses_.count(loop.results[state->index]) != 0) return nullptr;
+  const Op* const next = body->ops.back()->operands[state->index]->def;
+  return next && next->parent == body && next->is(by) && next->operands[0] == body->params[state->index] &&
+                 is_constant(next->operands[1])
+             ? next
+             : nullptr;
+}
+
 /// The state that makes this a counting loop, `for (i = lo; ...; ++i)`, or none.
 std::size_t StatementPrinter::counter(const Op& loop) const {
   constexpr auto none = static_cast<std::size_t>(-1);
-  const ir::Block *head = loop.blocks[0], *body = loop.blocks[1];
-  const Value* condition = head->ops.back()->operands[0];
-  if (!condition->def || ir::info(condition->def->code).rule != ir::Rule::compare) return none;
-  const Value* first = condition->def->operands[0];
-  if (first->def || first->block != head) return none;
-  const std::size_t i = first->index;
-  const Value* next = body->ops.back()->operands[i];
-  if (!loop.results[i]->type.is_integer() || uses_.count(loop.results[i]) != 0) return none;
-  if (!next->def || next->block != body || !next->def->is(Opcode::add_) || uses_.count(next) != 1)
-    return none;
-  if (next->def->operands[0] != body->params[i] || !is_constant(next->def->operands[1])) return none;
-  if (next->def->operands[1]->def->integer != 1 && may_wrap(*next->def, next->type.kind())) return none;
-  return i;
+  const Op* const next = next_of_compared(loop, 0, Opcode::add_);
+  if (!next || !next->result()->type.is_integer() || uses_.count(next->result()) != 1) return none;
+  if (next->operands[1]->def->integer != 1 && may_wrap(*next, next->result()->type.kind())) return none;
+  return next->operands[0]->index;
 }
 
 /// True for a state that needs no variable: its memory is that of its first value in every iteration, under a name
@@ -34,21 +40,13 @@ bool StatementPrinter::shares_name(const Op& loop, std::size_t i) {
 /// the number below the state's.
 std::size_t StatementPrinter::falling(const Op& loop) const {
   constexpr auto none = static_cast<std::size_t>(-1);
-  const ir::Block *head = loop.blocks[0], *body = loop.blocks[1];
-  const Value* condition = head->ops.back()->operands[0];
-  if (!condition->def || !condition->def->is(Opcode::lt_)) return none;
-  const Value *low = condition->def->operands[0], *state = condition->def->operands[1];
-  if (state->def || state->block != head || uses_.count(state) != 1) return none;
-  if (low->block == head && !is_constant(low)) return none;
-  const std::size_t i = state->index;
-  const Value *param = body->params[i], *next = body->ops.back()->operands[i];
-  if (!next->def || next->block != body || !next->def->is(Opcode::sub_) || uses_.count(param) != 1)
-    return none;
-  if (next->def->operands[0] != param || !is_constant(next->def->operands[1]) ||
-      next->def->operands[1]->def->integer != 1)
-    return none;
-  if (uses_.count(loop.results[i]) != 0 || (unit_.options().line_directives && param->name)) return none;
-  return i;
+  const Op* const next = next_of_compared(loop, 1, Opcode::sub_);
+  if (!next || next->operands[1]->def->integer != 1) return none;
+  const Op& condition = *loop.blocks[0]->ops.back()->operands[0]->def;
+  const Value *low = condition.operands[0], *param = next->operands[0];
+  if (!condition.is(Opcode::lt_) || uses_.count(condition.operands[1]) != 1 || uses_.count(param) != 1) return none;
+  if (low->block == loop.blocks[0] && !is_constant(low)) return none;
+  return unit_.options().line_directives && param->name ? none : param->index;
 }
 
 void StatementPrinter::loop(const Op& op) {

@@ -28,21 +28,10 @@ PartKind kind_of(const ir::Function& f) {
   ir::walk(f.body, [&](const Op* op) {
     ++operations;
     calls += ir::is_library_function(op->code) || op->is(Opcode::call_);
-    switch (op->code) {
-      case Opcode::constant_:
-      case Opcode::branch_:
-      case Opcode::call_:
-      case Opcode::yield_:
-      case Opcode::get_:
-        break;
-      case Opcode::set_:
-      case Opcode::add_at_:
-        straight &= op->in_place;
-        break;
-      default:
-        straight &= ir::is_pure(*op) &&
-                    std::ranges::all_of(op->operands, scalar) && std::ranges::all_of(op->results, scalar);
-    }
+    if (ir::is_write(*op))
+      straight &= op->in_place;
+    else if (!op->is(Opcode::constant_, Opcode::branch_, Opcode::call_, Opcode::yield_, Opcode::get_))
+      straight &= ir::is_pure(*op) && std::ranges::all_of(op->operands, scalar) && std::ranges::all_of(op->results, scalar);
     return straight;
   });
   if (!straight) return PartKind::general;

@@ -16,8 +16,7 @@ constexpr std::size_t longest_operands = 80;
 
 /// True where C computes an operand only if another one asks for it.
 bool may_be_skipped(const Op& user, std::size_t operand) {
-  return operand > 0 && (user.is(Opcode::select_) || user.is(Opcode::land_) || user.is(Opcode::lor_) ||
-                         user.is(Opcode::finite_));
+  return operand > 0 && user.is(Opcode::select_, Opcode::land_, Opcode::lor_, Opcode::finite_);
 }
 
 }  // namespace
@@ -136,7 +135,7 @@ Expression StatementPrinter::value(const Value* v) {
     const Kind kind = v->type.kind();
     if (v->type.is_float_element()) return float_literal(v->def->number, kind);
     if (kind == Kind::boolean)
-      return {unit_.target().boolean(v->def->integer != 0), Precedence::primary, false, {}};
+      return {unit_.target().boolean(v->def->integer != 0)};
     return integer_literal(v->def->integer);
   }
   const auto it = bindings_.find(v);
@@ -171,32 +170,14 @@ bool StatementPrinter::needs_atom(const Op& user, std::size_t operand) const {
   if (row.elementwise) {
     const bool integer =
         user.operands[0]->type.element() == Kind::i64 || user.operands[0]->type.element() == Kind::i32;
-    if (integer && (user.is(Opcode::div_) || user.is(Opcode::rem_))) return false;
+    if (integer && user.is(Opcode::div_, Opcode::rem_)) return false;
     return occurrences(row.expression, static_cast<char>('x' + operand)) > 1;
   }
-  switch (user.code) {
-    case Opcode::get_:
-    case Opcode::set_:
-    case Opcode::add_at_:
-    case Opcode::lane_get_:
-    case Opcode::lane_set_:
-    case Opcode::lane_add_at_:
-    case Opcode::ref_acc_:
-    case Opcode::take_:
-    case Opcode::add_take_:
-    case Opcode::slice_:
-    case Opcode::add_slice_:
-    case Opcode::tree_left_:
-    case Opcode::tree_right_:
-    case Opcode::tree_value_:
-    case Opcode::finite_: {
-      // Indices are checked and then used. The value stored at the end is used once.
-      const bool stores = ir::is_write(user) || user.is(Opcode::ref_acc_);
-      return !(stores && operand + 1 == user.operands.size());
-    }
-    default:
-      return false;
-  }
+  // Indices are checked and then used. The value stored at the end is used once.
+  if (ir::is_write(user) || user.is(Opcode::ref_acc_)) return operand + 1 != user.operands.size();
+  return user.is(Opcode::get_, Opcode::lane_get_, Opcode::lane_set_, Opcode::lane_add_at_, Opcode::take_, Opcode::add_take_,
+                 Opcode::slice_, Opcode::add_slice_, Opcode::tree_left_, Opcode::tree_right_, Opcode::tree_value_,
+                 Opcode::finite_);
 }
 
 /// `epoch`: the state of memory that the expression reads.
@@ -374,7 +355,7 @@ void StatementPrinter::copies(const std::vector<const Value*>& values, const Sin
     count(c, -1);
     const std::string saved = names_.unique("next_" + c.target);
     line(unit_.declaration(c.type, saved) + " = " + c.from.text + ";");
-    c.from = Expression{saved, Precedence::primary, false, {}};
+    c.from = Expression{saved};
   }
 }
 
@@ -388,7 +369,7 @@ void StatementPrinter::statement(const Op& op) {
   const ir::OpInfo& row = ir::info(op.code);
   shorten(op);
   if (!op.results.empty() && op.result()->type.is_vector() &&
-      (row.elementwise || op.is(Opcode::cast_) || op.is(Opcode::cast_like_)))
+      (row.elementwise || op.is(Opcode::cast_, Opcode::cast_like_)))
     return vector(op);
   if (row.elementwise) return op.result()->type.is_tensor() ? choice(op) : scalar(op);
   switch (op.code) {
@@ -459,8 +440,7 @@ void StatementPrinter::statement(const Op& op) {
 /// where it wraps, and nothing says that it does not.
 bool StatementPrinter::may_wrap(const Op& op, Kind kind) const {
   if (unit_.integers_wrap() || (kind != Kind::i64 && kind != Kind::i32)) return false;
-  if (!(op.is(Opcode::add_) || op.is(Opcode::sub_) || op.is(Opcode::mul_) || op.is(Opcode::neg_)))
-    return false;
+  if (!op.is(Opcode::add_, Opcode::sub_, Opcode::mul_, Opcode::neg_)) return false;
   return !ranges_ || !ranges_->exact(op);
 }
 
@@ -477,7 +457,7 @@ Expression StatementPrinter::applied(const Op& op, const std::vector<Expression>
     e.text.replace(0, 1, "lt_" + function);
     return e;
   }
-  const bool carried = (op.is(Opcode::min_) || op.is(Opcode::max_)) && passes::is_recurrence(op);
+  const bool carried = op.is(Opcode::min_, Opcode::max_) && passes::is_recurrence(op);
   const std::string_view pattern = !carried                ? ir::info(op.code).expression
                                    : op.is(Opcode::min_) ? std::string_view("lt_carried_min(x, y)")
                                                          : std::string_view("lt_carried_max(x, y)");
@@ -489,12 +469,12 @@ Expression StatementPrinter::applied(const Op& op, const std::vector<Expression>
 void StatementPrinter::scalar(const Op& op) {
   const Kind kind = op.operands[0]->type.kind();
   const bool integer = kind == Kind::i64 || kind == Kind::i32;
-  if (integer && (op.is(Opcode::div_) || op.is(Opcode::rem_))) return division(op);
+  if (integer && op.is(Opcode::div_, Opcode::rem_)) return division(op);
   std::vector<Expression> operands;
   const std::size_t first = op.is(Opcode::select_) ? 1 : 0;
   // Literals alone would be computed as int; a shift as what is shifted.
   bool literals = op.result()->type.kind() == Kind::i64;
-  const bool shift = op.is(Opcode::shift_left_) || op.is(Opcode::shift_right_);
+  const bool shift = op.is(Opcode::shift_left_, Opcode::shift_right_);
   for (std::size_t i = first; i < (shift ? 1 : op.operands.size()); ++i) literals &= is_constant(op.operands[i]);
   for (const Value* v : op.operands) operands.push_back(value(v));
   if (literals)
@@ -510,13 +490,9 @@ void StatementPrinter::division(const Op& op) {
   const std::string at = where(op);
   const std::string message = "integer division by zero" + (at.empty() ? "" : " (" + at + ")");
   const std::string f = unit_.prelude().kernel(op.is(Opcode::div_) ? "div" : "rem", op.result()->type.kind());
-  Expression e{f + "(" + ws() + ", " + text(op.operands[0]) + ", " + text(divisor) + ", " +
-                   ir::c_string(message) + ")",
-               Precedence::primary,
-               false,
-               {}};
   // It may fail, and must do so where the program says.
-  define_statement(op.result(), e.text);
+  define_statement(op.result(), f + "(" + ws() + ", " + text(op.operands[0]) + ", " + text(divisor) + ", " +
+                                    ir::c_string(message) + ")");
 }
 
 void StatementPrinter::cast(const Op& op) {

@@ -129,6 +129,7 @@ class StatementPrinter {
   Expression converted(Expression x, ir::Kind from, ir::Kind to);
   bool may_wrap(const ir::Op& op, ir::Kind kind) const;
   Expression applied(const ir::Op& op, const std::vector<Expression>& operands);
+  const ir::Op* next_of_compared(const ir::Op& loop, std::size_t operand, ir::Opcode by) const;
   std::size_t counter(const ir::Op& loop) const;
   std::size_t falling(const ir::Op& loop) const;
   bool shares_name(const ir::Op& loop, std::size_t state);
@@ -213,17 +214,16 @@ class StatementPrinter {
   std::string sizes(const ir::Value* t, std::size_t from = 0);
   std::string elements(const ir::Value* t, std::size_t from = 0);
   static Expression in_row(const Expression& row, const std::string& size, const Expression& element);
-  std::string offset(const ir::Value* t, const std::vector<const ir::Value*>& indices);
+  Expression offset(const ir::Value* t, const std::vector<const ir::Value*>& indices);
   const Dims& dims(const ir::Value* t);
   void set_dims(const ir::Value* t, const Dims& d);
   std::int64_t size_of(const ir::Value* n);
   void check_index(const ir::Op& op, std::size_t operand, const ir::Value* t, std::size_t dimension);
   void checks_before(const ir::Op& loop);
   bool checked_before(const ir::Op& access, const passes::KnownRange& known) const;
-  std::optional<Expression> sum(const passes::IntegerSum& s);
+  std::optional<Expression> sum(const passes::IndexForm& form, bool wraps = false);
   std::optional<std::string> known_number(const ir::Value* v);
   std::optional<std::string> known_size(const ir::Value* t, int dimension);
-  std::optional<std::string> wrapping(const passes::IndexForm& form);
   void check_dims(const ir::Op& op, const ir::Value* a, std::size_t a_from, const ir::Value* b,
                   std::size_t b_from, std::size_t n);
   void check_fits(const ir::Value* v, const ir::Type& type, const char* what, const ir::Op& op);

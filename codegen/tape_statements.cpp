@@ -61,7 +61,7 @@ std::vector<std::int64_t> StatementPrinter::open_tapes(const Op& loop, const std
   bool calls = false;
   for (const ir::Block* block : loop.blocks)
     ir::walk(const_cast<ir::Block*>(block), [&](const Op* op) {
-      calls |= op->is(Opcode::call_) || op->is(Opcode::jump_);
+      calls |= op->is(Opcode::call_, Opcode::jump_);
       if (!ir::is_on_tape(*op)) return;
       auto it = std::ranges::find(tapes, op->integer, &std::pair<std::int64_t, Tape>::first);
       if (it == tapes.end()) it = tapes.insert(it, {op->integer, Tape{op}});

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <ranges>
 
 #include "lantern/codegen/statement_printer.hpp"
 #include "lantern/compiler/passes/analysis/gemm.hpp"
@@ -66,31 +67,30 @@ std::string StatementPrinter::elements(const Value* t, std::size_t from) {
   std::int64_t known = 1;
   std::string s;
   for (std::size_t i = from; i < dims(t).size(); ++i) {
-    if (dims(t)[i] >= 0) {
+    if (dims(t)[i] >= 0)
       known *= dims(t)[i];
-    } else {
+    else
       s += (s.empty() ? "" : " * ") + dim(t, i);
-    }
   }
   if (s.empty()) return std::to_string(known);
   return known == 1 ? s : std::to_string(known) + " * " + s;
 }
 
 /// The offset of an element: (i * d1 + j) * d2 + k.
-std::string StatementPrinter::offset(const Value* t, const std::vector<const Value*>& indices) {
-  if (indices.empty()) return "0";
+Expression StatementPrinter::offset(const Value* t, const std::vector<const Value*>& indices) {
+  if (indices.empty()) return integer_literal(0);
   Expression e = value(indices[0]);
   for (std::size_t i = 1; i < indices.size(); ++i) e = in_row(e, dim(t, i), value(indices[i]));
-  return e.text;
+  return e;
 }
 
 /// row * size + element
 Expression StatementPrinter::in_row(const Expression& row, const std::string& size,
                                     const Expression& element) {
-  if (row.text == "0") return element;
+  if (row.integer == 0) return element;
   Expression e = row;
   e.rewrite(in_context(row, Precedence::multiplicative) + " * " + size, Precedence::multiplicative);
-  if (element.text == "0") return e;
+  if (element.integer == 0) return e;
   e.rewrite(e.text + " + " + in_context(element, Precedence::multiplicative), Precedence::additive);
   e.varying.insert(e.varying.end(), element.varying.begin(), element.varying.end());
   return e;
@@ -132,19 +132,19 @@ void StatementPrinter::checks_before(const Op& loop) {
     const passes::LoopCheck& c = checks[i];
     const auto first = sum(c.first), end = sum(c.end), size = sum(c.size);
     const auto iterations = c.iterations ? sum(*c.iterations) : integer_literal(1);
-    const auto start = c.start ? wrapping(*c.start) : std::string();
+    const auto start = c.start ? sum(*c.start, true) : integer_literal(0);
     if (!first || !end || !size || !iterations || !start) continue;
     const std::string function = !c.start         ? "check_range"
                                  : c.times == 1  ? "check_run"
                                  : c.times > 0   ? "check_run_of_multiples"
                                                  : "check_run_back";
     unit_.prelude().need(function);
-    const bool runs = !c.iterations || (c.iterations->terms.empty() && c.iterations->constant > 0);
+    const bool runs = !c.iterations || c.iterations->number().value_or(0) > 0;
     const std::string guard = c.start ? "if (" + first->text + " < " + end->text + ") "
                               : runs  ? ""
                                       : "if (" + iterations->text + " > 0) ";
     const std::string times = c.times == 1 ? "" : std::to_string(std::abs(c.times)) + ", ";
-    line(guard + "lt_" + function + "(" + ws() + ", " + (c.start ? *start + ", " + times : "") + first->text + ", " + end->text +
+    line(guard + "lt_" + function + "(" + ws() + ", " + (c.start ? start->text + ", " + times : "") + first->text + ", " + end->text +
          ", " + std::to_string(c.step) + ", " + std::to_string(c.count) + ", " + size->text + ", " +
          ir::c_string(where(*c.access)) + ");");
     checked_[&loop].insert(static_cast<int>(i));
@@ -172,47 +172,25 @@ std::optional<std::string> StatementPrinter::known_size(const Value* t, int dime
   return dim(t, static_cast<std::size_t>(dimension));
 }
 
-/// The text of a sum of products, which may wrap; nothing where a value in it is not printed.
-std::optional<std::string> StatementPrinter::wrapping(const passes::IndexForm& form) {
+/// The text of a sum of products, which may wrap or not; nothing where a value in it is not printed.
+std::optional<Expression> StatementPrinter::sum(const passes::IndexForm& form, bool wraps) {
+  const bool converts = wraps && !unit_.integers_wrap();
   std::string text;
-  for (const auto& [product, factor] : form.terms()) {
-    std::string term = product.empty() || factor != 1 ? std::to_string(factor) : "";
-    for (const passes::Unknown& u : product) {
-      const auto name = u.is_size() ? known_size(u.value, u.dimension) : known_number(u.value);
-      if (!name) return {};
-      const std::string unsigned_name = unit_.integers_wrap() ? *name : "(unsigned long long)" + *name;
-      term += (term.empty() ? "" : " * ") + unsigned_name;
+  // What is added comes first, and the newest value.
+  for (const bool minus : {false, true})
+    for (const auto& [product, factor] : form.terms() | std::views::reverse) {
+      if ((factor < 0) != minus) continue;
+      const std::uint64_t size = minus ? 0 - static_cast<std::uint64_t>(factor) : static_cast<std::uint64_t>(factor);
+      std::string term = product.empty() || size != 1 ? std::to_string(size) : "";
+      for (const passes::Unknown& u : product) {
+        const auto name = u.is_size() ? known_size(u.value, u.dimension) : known_number(u.value);
+        if (!name) return {};
+        term += (term.empty() ? "" : " * ") + (converts ? "(unsigned long long)" + *name : *name);
+      }
+      text += (text.empty() ? minus ? "-" : "" : minus ? " - " : " + ") + term;
     }
-    text += (text.empty() ? "" : " + ") + term;
-  }
-  if (text.empty()) return "0";
-  return unit_.integers_wrap() ? text : "(int64_t)(" + text + ")";
-}
-
-/// The text of a sum; nothing where a value in it is not printed.
-std::optional<Expression> StatementPrinter::sum(const passes::IntegerSum& s) {
-  Expression e;
-  const auto put = [&](bool minus, const std::string& text) {
-    if (e.text.empty())
-      e.text = (minus ? "-" : "") + text;
-    else
-      e.text += (minus ? " - " : " + ") + text;
-  };
-  // What is added comes first.
-  for (const bool minus : {false, true}) {
-    for (const passes::IntegerSum::Term& t : s.terms) {
-      if ((t.factor < 0) != minus) continue;
-      const auto known = t.dimension < 0 ? known_number(t.value) : known_size(t.value, t.dimension);
-      if (!known) return {};
-      const std::string& name = *known;
-      const std::int64_t factor = minus ? -t.factor : t.factor;
-      put(minus, factor == 1 ? name : std::to_string(factor) + " * " + name);
-    }
-    if (!minus && (s.constant > 0 || s.terms.empty())) put(false, std::to_string(s.constant));
-    if (minus && s.constant < 0 && !s.terms.empty()) put(true, std::to_string(-s.constant));
-  }
-  e.precedence = Precedence::additive;
-  return e;
+  if (text.empty()) return integer_literal(0);
+  return Expression{converts ? "(int64_t)(" + text + ")" : text, Precedence::additive};
 }
 
 /// That n sizes of two tensors agree, unless it is known.
@@ -268,8 +246,7 @@ void StatementPrinter::find_placed() {
   for (std::size_t i = 0; i < yield.operands.size(); ++i) {
     if (!yield.operands[i]->type.is_tensor()) continue;
     const Value* root = storage_root(yield.operands[i]);
-    if (root->def && (root->def->is(Opcode::fill_) || root->def->is(Opcode::zeros_like_)))
-      placed_.emplace(root, i);
+    if (root->def && root->def->is(Opcode::fill_, Opcode::zeros_like_)) placed_.emplace(root, i);
   }
 }
 
@@ -422,12 +399,12 @@ void StatementPrinter::element_access(const Op& op) {
   for (std::size_t i = 0; i < rank; ++i) check_index(op, 1 + i, t, i);
   if (!op.is(Opcode::get_)) return accumulate(op.code, updated(op), op);
   if (place_ == Place::host) {
-    const std::string read = unit_.prelude().kernel("read", op.result()->type.kind()),
-                      element = offset(t, indices);
+    const std::string read = unit_.prelude().kernel("read", op.result()->type.kind());
+    const Expression element = offset(t, indices);
     return define_statement(op.result(), read + "(" + ws() + ", " + atom(t) + ".data" +
-                                             (element == "0" ? "" : " + " + element) + ")");
+                                             (element.integer == 0 ? "" : " + " + element.text) + ")");
   }
-  Expression e{atom(t) + ".data[" + offset(t, indices) + "]", Precedence::primary, true, value(t).varying};
+  Expression e{atom(t) + ".data[" + offset(t, indices).text + "]", Precedence::primary, true, value(t).varying};
   if (!unit_.stored(t).empty()) e.rewrite("(" + unit_.target().element(t->type.element()) + ")" + e.text, Precedence::unary);
   for (const Value* i : indices) {
     const Expression index = value(i);
@@ -464,7 +441,7 @@ void StatementPrinter::rows(const Op& op) {
     if (shape.empty()) shape = "1";
   }
   const std::string start =
-      lo == "0" ? name + ".data" : name + ".data + " + lo + (stride == "1" ? "" : " * " + stride);
+      value(first).integer == 0 ? name + ".data" : name + ".data + " + lo + (stride == "1" ? "" : " * " + stride);
   define_statement(op.result(), "{" + start + ", {" + shape + "}}");
   Dims known(dims(t).begin() + 1, dims(t).end());
   if (slice) {
@@ -477,7 +454,7 @@ void StatementPrinter::rows(const Op& op) {
 /// A size that the program computes: the memory would not come to be either, but without a place.
 void StatementPrinter::check_size(const Op& op, const Value* n) {
   if (!unit_.options().bounds_checks || where(op).empty()) return;
-  if (n->def && (n->def->is(Opcode::dim_) || n->def->is(Opcode::constant_))) return;
+  if (n->def && n->def->is(Opcode::dim_, Opcode::constant_)) return;
   unit_.prelude().need("fail_negative");
   const std::string size = atom(n);
   line("if (" + size + " < 0) lt_fail_negative(" + ws() + ", " + size + ", " + ir::c_string(where(op)) +
@@ -525,8 +502,8 @@ void StatementPrinter::creation(const Op& op) {
   place_result(result, name);
   if (op.operands[0]->def && op.operands[0]->def->is(Opcode::undef_)) return;  // only memory
   if (const Op* user = uses_.only_reader(result))
-    if ((user->is(Opcode::add_einsum_) || user->is(Opcode::add_matmul_) || user->is(Opcode::gemm_)) &&
-        user->operands[0] == result && adds_to_zeros(*user, uses_))
+    if (user->is(Opcode::add_einsum_, Opcode::add_matmul_, Opcode::gemm_) && user->operands[0] == result &&
+        adds_to_zeros(*user, uses_))
       return;
   if (sums_from_zeros(result)) return;
   const std::string stored = unit_.stored(result);
@@ -677,7 +654,7 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
     case Opcode::set_:
     case Opcode::add_at_: {
       const std::vector<const Value*> indices(op.operands.begin() + 1, op.operands.end() - 1);
-      const std::string element = to + ".data[" + offset(t, indices) + "]";
+      const std::string element = to + ".data[" + offset(t, indices).text + "]";
       const Expression z = value(op.operands.back());
       if (place_ == Place::host) {
         unit_.prelude().kernel("device_set", kind);
@@ -707,7 +684,7 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
              ws() + ", " + row + ", " + row + " + " + dim(z, 0) + ", " + dim(t, 0) + ", " +
              ir::c_string(where(op)) + ");");
       }
-      const std::string start = row == "0" ? ".data"
+      const std::string start = value(first).integer == 0 ? ".data"
                                            : ".data + " + in_context(value(first), Precedence::unary) +
                                                  (stride == "1" ? "" : " * " + stride);
       return line(unit_.prelude().kernel(on_gpu("accumulate"), kind) + "(" +

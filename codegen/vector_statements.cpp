@@ -17,20 +17,8 @@ bool is_splat(const Value* v) { return v->def && v->def->is(Opcode::lane_splat_)
 bool is_lane_index(const Value* v) { return v->def && v->def->is(Opcode::lane_index_); }
 
 /// Operators that take a scalar beside a vector.
-bool mixes(Opcode code) {
-  switch (code) {
-    case Opcode::add_:
-    case Opcode::sub_:
-    case Opcode::mul_:
-    case Opcode::div_:
-    case Opcode::lt_:
-    case Opcode::le_:
-    case Opcode::eq_:
-    case Opcode::ne_:
-      return true;
-    default:
-      return false;
-  }
+bool mixes(const Op& op) {
+  return op.is(Opcode::add_, Opcode::sub_, Opcode::mul_, Opcode::div_, Opcode::lt_, Opcode::le_, Opcode::eq_, Opcode::ne_);
 }
 
 bool is_splat_of(const Value* v, double number) {
@@ -43,7 +31,7 @@ std::tuple<const Value*, const Value*, std::uint64_t> without_constants(const Va
   std::uint64_t by = 0;
   for (;;) {
     const Op* const op = v->def;
-    if (!op || !(op->is(Opcode::add_) || op->is(Opcode::sub_))) return {v, nullptr, by};
+    if (!op || !op->is(Opcode::add_, Opcode::sub_)) return {v, nullptr, by};
     const std::size_t splat = is_splat(op->operands[1]) ? 1 : 0;
     if (!is_splat(op->operands[splat]) || (op->is(Opcode::sub_) && splat == 0)) return {v, nullptr, by};
     const passes::Offset o = passes::offset(op->operands[splat]->def->operands[0]);
@@ -75,7 +63,7 @@ void StatementPrinter::vector(const Op& op) {
   };
   const auto called = [&](const std::string& f) {
     std::string list;
-    Expression e{"", Precedence::primary, false, {}};
+    Expression e{""};
     for (const Value* v : op.operands) {
       const Expression x = value(v);
       list += (list.empty() ? "" : ", ") + x.text;
@@ -90,7 +78,7 @@ void StatementPrinter::vector(const Op& op) {
     case Opcode::lane_index_:
       // Most uses need the first lane alone. Elsewhere, like a splat, it is made on the spot.
       bindings_[result] = {
-          {function("index", Kind::i64) + "()", Precedence::primary, false, {}}, false, false};
+          {function("index", Kind::i64) + "()"}, false, false};
       return;
     case Opcode::lane_sum_:
       // A sum of products is added up with fused operations.
@@ -178,14 +166,14 @@ void StatementPrinter::vector(const Op& op) {
   // Arithmetic and comparisons are written as for scalars; everything else is a function of one name.
   std::vector<Expression> operands;
   const bool bare =
-      mixes(op.code) && std::ranges::any_of(op.operands, [](const Value* v) { return !is_splat(v); });
+      mixes(op) && std::ranges::any_of(op.operands, [](const Value* v) { return !is_splat(v); });
   for (const Value* v : op.operands) operands.push_back(value(bare && is_splat(v) ? v->def->operands[0] : v));
   const std::string_view pattern = ir::info(op.code).expression;
   const std::size_t call = pattern.find('(');
   // Lanes in equal steps are made on the spot where they are not just an index: as with lane_index.
   const auto steps = lane_steps(result);
   const bool in_steps = steps.has_value();
-  if (may_wrap(op, op.operands[0]->type.kind()) && !(steps && steps->step.text == "1")) {
+  if (may_wrap(op, op.operands[0]->type.kind()) && !(steps && steps->step.integer == 1)) {
     Expression e = called(function(("wrapping_" + std::string(ir::info(op.code).name)).c_str(), kind));
     if (!in_steps) return define(op, std::move(e));
     bindings_[result] = {std::move(e), false, false};
@@ -195,9 +183,7 @@ void StatementPrinter::vector(const Op& op) {
     std::vector<std::string> functions;
     Expression e = substitute(pattern, operands, unit_.target(), kind, functions);
     const Kind of = op.operands[0]->type.kind();
-    if (kind == Kind::boolean && of == Kind::f32) {
-      e.rewrite(as_mask(e.text, of, lanes), Precedence::primary);
-    }
+    if (kind == Kind::boolean && of == Kind::f32) e.rewrite(as_mask(e.text, of, lanes), Precedence::primary);
     if (!in_steps) return define(op, std::move(e));
     bindings_[result] = {std::move(e), false, false};
     return;
@@ -226,7 +212,7 @@ Expression StatementPrinter::dot(const Op& product) {
 std::optional<StatementPrinter::LaneSteps> StatementPrinter::lane_steps(const Value* index) {
   if (is_lane_index(index)) return LaneSteps{integer_literal(0), integer_literal(1)};
   const Op* const op = index->def;
-  if (!op || !(op->is(Opcode::add_) || op->is(Opcode::sub_) || op->is(Opcode::mul_))) return {};
+  if (!op || !op->is(Opcode::add_, Opcode::sub_, Opcode::mul_)) return {};
   for (const std::size_t i : {0u, 1u}) {
     const Value *x = op->operands[i], *y = op->operands[1 - i];
     if (!is_splat(y)) continue;
@@ -234,11 +220,11 @@ std::optional<StatementPrinter::LaneSteps> StatementPrinter::lane_steps(const Va
     if (!steps) continue;
     const Expression by = value(y->def->operands[0]);
     const auto product = [&](const Expression& e) {
-      if (e.text == "0" || by.text == "1") return e;
-      return e.text == "1" ? by : applied(*op, {e, by});
+      if (e.integer == 0 || by.integer == 1) return e;
+      return e.integer == 1 ? by : applied(*op, {e, by});
     };
     if (op->is(Opcode::mul_)) return LaneSteps{product(steps->start), product(steps->step)};
-    if (steps->start.text == "0" && op->is(Opcode::add_)) return LaneSteps{by, steps->step};
+    if (steps->start.integer == 0 && op->is(Opcode::add_)) return LaneSteps{by, steps->step};
     const bool minus = op->is(Opcode::sub_);
     const Expression &left = i == 0 ? steps->start : by, &right = i == 0 ? by : steps->start;
     // What is added comes behind, so that sums of neighbours have the same text.
@@ -247,11 +233,11 @@ std::optional<StatementPrinter::LaneSteps> StatementPrinter::lane_steps(const Va
               : in_context(steps->start, Precedence::additive) + " + " +
                     in_context(by, Precedence::multiplicative),
         Precedence::additive, left.reads_memory || right.reads_memory, left.varying};
-    if (right.text == "0") e = left;
+    if (right.integer == 0) e = left;
     e.varying.insert(e.varying.end(), right.varying.begin(), right.varying.end());
     Expression step = steps->step;
     if (minus && i == 1) {
-      if (step.text != "1") return {};
+      if (step.integer != 1) return {};
       step = integer_literal(-1);
     }
     return LaneSteps{std::move(e), std::move(step)};
@@ -262,9 +248,9 @@ std::optional<StatementPrinter::LaneSteps> StatementPrinter::lane_steps(const Va
 /// get, set and add_at with a vector among the indices; lane_get and its like, which access the first lanes
 /// alone.
 void StatementPrinter::lanes_access(const Op& op) {
-  const bool some = op.is(Opcode::lane_get_) || op.is(Opcode::lane_set_) || op.is(Opcode::lane_add_at_);
-  const bool reads = op.is(Opcode::get_) || op.is(Opcode::lane_get_);
-  const bool adds = op.is(Opcode::add_at_) || op.is(Opcode::lane_add_at_);
+  const bool some = op.is(Opcode::lane_get_, Opcode::lane_set_, Opcode::lane_add_at_);
+  const bool reads = op.is(Opcode::get_, Opcode::lane_get_);
+  const bool adds = op.is(Opcode::add_at_, Opcode::lane_add_at_);
   const Value* t = op.operands[0];
   const std::size_t rank = dims(t).size();
   const std::vector<const Value*> indices(op.operands.begin() + 1,
@@ -279,7 +265,7 @@ void StatementPrinter::lanes_access(const Op& op) {
     }
   std::optional<LaneSteps> steps;
   if (vectors == 1) steps = lane_steps(indices[which]);
-  const bool follow = steps && steps->step.text == "1";
+  const bool follow = steps && steps->step.integer == 1;
   const std::string count =
       some ? in_context(value(op.operands.back()), Precedence::additive) : std::to_string(lanes);
 
@@ -335,29 +321,29 @@ void StatementPrinter::lanes_access(const Op& op) {
       for (const std::size_t i : {0u, 1u})
         if (!more && sum && sum->is(Opcode::add_) && is_splat(sum->operands[i])) {
           const Expression by = value(sum->operands[i]->def->operands[0]);
-          alike = alike.text == "0" ? by : applied(*sum, {alike, by});
+          alike = alike.integer == 0 ? by : applied(*sum, {alike, by});
           own = sum->operands[1 - i];
           more = true;
         }
     }
     alike = offset_with(alike);
     const std::string row = elements(t, which + 1);
-    arguments = data + ".data" + (alike.text == "0" ? "" : " + " + in_context(alike, Precedence::additive)) +
+    arguments = data + ".data" + (alike.integer == 0 ? "" : " + " + in_context(alike, Precedence::additive)) +
                 ", " +
                 (row == "1" ? text(own) : in_context(value(own), Precedence::multiplicative) + " * " + row);
   }
   if (steps) {
-    arguments = data + ".data" + (offset.text == "0" ? "" : " + " + in_context(offset, Precedence::additive));
+    arguments = data + ".data" + (offset.integer == 0 ? "" : " + " + in_context(offset, Precedence::additive));
     name = reads ? "load" : adds ? "add" : "store";
     const std::string row = elements(t, which + 1);
     const bool small =
-        row == "1" && (steps->step.text == "2" || steps->step.text == "3" || steps->step.text == "4");
+        row == "1" && (steps->step.integer == 2 || steps->step.integer == 3 || steps->step.integer == 4);
     const bool every =
-        small && (reads ? kind != Kind::boolean && (steps->step.text != "4" || lanes >= 4)
+        small && (reads ? kind != Kind::boolean && (steps->step.integer != 4 || lanes >= 4)
                         : adds && !some && lanes % 8 == 0 && (kind == Kind::f64 || kind == Kind::i64));
     if (every) {
       name += "_every" + steps->step.text;
-    } else if (row == "1" && steps->step.text == "-1" && !some && kind != Kind::boolean) {
+    } else if (row == "1" && steps->step.integer == -1 && !some && kind != Kind::boolean) {
       name += "_back";
     } else if (!follow || row != "1") {
       const std::string step = in_context(steps->step, Precedence::multiplicative);

@@ -26,16 +26,7 @@ constexpr std::size_t most_names = 4;
 
 /// Needs no statement, wherever it is used.
 bool is_mentioned(const Op& op) {
-  switch (op.code) {
-    case Opcode::constant_:
-    case Opcode::undef_:
-    case Opcode::dim_:
-    case Opcode::lane_index_:
-    case Opcode::lane_splat_:
-      return true;
-    default:
-      return false;
-  }
+  return op.is(Opcode::constant_, Opcode::undef_, Opcode::dim_, Opcode::lane_index_, Opcode::lane_splat_);
 }
 
 class Drawer {
@@ -286,11 +277,10 @@ class Drawer {
 
   void add_block(DrawnItem& item, const Block& b, std::string title, std::vector<DrawnStatement> first,
                  const std::vector<std::string>& targets, const std::string& sign, std::size_t depth) {
-    if (depth + 1 < deepest) {
+    if (depth + 1 < deepest)
       item.blocks.push_back(block(b, std::move(title), std::move(first), targets, sign, depth + 1));
-    } else {
+    else
       item.blocks.emplace_back().left_out = item.operations;
-    }
   }
 
   // ---- loops

@@ -24,7 +24,7 @@ class Checker {
   void operation(const Op& op) {
     for (const Value* r : op.results) value(*r, &op);
     for (const Block* block : op.blocks) parameters(*block, &op);
-    const bool continues = op.is(Opcode::fun_) || op.is(Opcode::jump_) || op.is(Opcode::closure_) || op.is(Opcode::halt_);
+    const bool continues = op.is(Opcode::fun_, Opcode::jump_, Opcode::closure_, Opcode::halt_);
     need(Property::direct, !continues, &op, "an operation of continuation-passing style");
     need(Property::closed, !op.is(Opcode::fun_), &op, "a continuation whose body is here");
     need(Property::unplaced, !op.is(Opcode::forget_), &op, "a tensor that is done with");

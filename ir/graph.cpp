@@ -105,8 +105,7 @@ Value* Module::add_result(Op* op, Type type, const char* name) {
 const char* Module::intern(const std::string& text) { return strings_.insert(text).first->c_str(); }
 
 Builder Builder::before(Op* op) {
-  Builder b(*op->parent->function->module, op->parent);
-  b.loc = op->loc;
+  Builder b(*op->parent->function->module, op->parent, op->loc);
   b.next_ = op;
   return b;
 }

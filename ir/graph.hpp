@@ -83,7 +83,11 @@ struct Op {
   Block* parent = nullptr;
 
   Value* result(std::size_t i = 0) const { return results[i]; }
-  bool is(Opcode c) const { return code == c; }
+  /// True for one of these operations.
+  template <typename... Others>
+  bool is(Opcode c, Others... others) const {
+    return code == c || ((code == others) || ...);
+  }
 };
 
 struct Function {
@@ -144,9 +148,14 @@ class Module {
 /// Adds operations to a block: at its end, or before one of its operations, whose place is the new ones' too.
 class Builder {
  public:
-  Builder(Module& module, Block* block) : module_(&module), block_(block) {}
-  /// Each before the operation, in the order in which they are made.
+  Builder(Module& module, Block* block, const Location& at = {}) : loc(at), module_(&module), block_(block) {}
+  /// Each before the operation, in the order in which they are made, and at its location or another one.
   static Builder before(Op* op);
+  static Builder before(Op* op, const Location& at) {
+    Builder b = before(op);
+    b.loc = at;
+    return b;
+  }
   /// Before what follows the operation now, or at the end.
   static Builder after(Op* op);
 
@@ -162,6 +171,18 @@ class Builder {
   /// A pure operation; its result type is inferred.
   Value* emit(Opcode code, const std::vector<Value*>& operands, std::int64_t attribute = 0,
               std::span<const std::int64_t> dims = {}, const char* text = nullptr);
+  Value* add(const std::vector<Value*>& operands) { return emit(Opcode::add_, operands); }
+  Value* sub(const std::vector<Value*>& operands) { return emit(Opcode::sub_, operands); }
+  Value* mul(const std::vector<Value*>& operands) { return emit(Opcode::mul_, operands); }
+  Value* div(const std::vector<Value*>& operands) { return emit(Opcode::div_, operands); }
+  Value* rem(const std::vector<Value*>& operands) { return emit(Opcode::rem_, operands); }
+  Value* imin(const std::vector<Value*>& operands) { return emit(Opcode::imin_, operands); }
+  Value* imax(const std::vector<Value*>& operands) { return emit(Opcode::imax_, operands); }
+  Value* lt(const std::vector<Value*>& operands) { return emit(Opcode::lt_, operands); }
+  Value* le(const std::vector<Value*>& operands) { return emit(Opcode::le_, operands); }
+  Value* eq(const std::vector<Value*>& operands) { return emit(Opcode::eq_, operands); }
+  Value* land(const std::vector<Value*>& operands) { return emit(Opcode::land_, operands); }
+  Value* select(const std::vector<Value*>& operands) { return emit(Opcode::select_, operands); }
   /// An operation with the given results.
   Op* op(Opcode code, std::vector<Value*> operands, const std::vector<Type>& results = {});
   Value* number(double v, Type type = F64);
@@ -199,7 +220,7 @@ class Builder {
 };
 
 /// An access to an element of a tensor, the first operand, at the indices that follow: `get`, `set` and `add_at`.
-inline bool is_write(const Op& op) { return op.is(Opcode::set_) || op.is(Opcode::add_at_); }
+inline bool is_write(const Op& op) { return op.is(Opcode::set_, Opcode::add_at_); }
 inline bool is_access(const Op& op) { return op.is(Opcode::get_) || is_write(op); }
 /// What computes values and has no effect besides, without blocks. An index or a divisor may still be wrong.
 inline bool is_pure(const Op& op) { return op.blocks.empty() && info(op.code).effect == Effect::none; }

@@ -522,7 +522,7 @@ class ModuleParser {
   /// after.
   Token payload(Op& op) {
     if (op.is(Opcode::constant_)) return literal();
-    if (op.is(Opcode::call_) || op.is(Opcode::closure_)) {
+    if (op.is(Opcode::call_, Opcode::closure_)) {
       calls_.emplace_back(&op, take(TokenKind::function, "a function name"));
       expect('(');
       op.operands = uses();

@@ -172,7 +172,7 @@ class Printer {
     out_ += ' ';
     if (op->is(Opcode::loop_)) out_ += which == 0 ? "while " : "do ";
     if (op->is(Opcode::branch_) && which > 0) out_ += "else ";
-    if (op->is(Opcode::loop_) || op->is(Opcode::fun_) || !block->params.empty()) {
+    if (op->is(Opcode::loop_, Opcode::fun_) || !block->params.empty()) {
       append_params(out_, *block, names_);
       out_ += ' ';
     }
@@ -284,7 +284,7 @@ std::string print(const Op& op, const Names& names) {
   out += in_brackets(op);
   if (op.is(Opcode::constant_)) {
     out += " " + constant_text(op);
-  } else if (op.is(Opcode::call_) || op.is(Opcode::closure_)) {
+  } else if (op.is(Opcode::call_, Opcode::closure_)) {
     out += " " + (op.callee ? function_text(op.callee->name) : "@?") + "(";
     append_list(out, op.operands, name);
     out += ')';

@@ -87,7 +87,7 @@ std::unordered_set<const Function*> recursive_functions(const Module& module) {
 bool has_recursion(const Module& module) {
   for (const Function* f : module.functions()) {
     bool nests = false;
-    walk(f->body, [&](const Op* op) { nests |= op->is(Opcode::closure_) || op->is(Opcode::fun_); });
+    walk(f->body, [&](const Op* op) { nests |= op->is(Opcode::closure_, Opcode::fun_); });
     if (nests) return true;
   }
   return !recursive_functions(module).empty();

@@ -39,7 +39,7 @@ std::optional<ConstantValue> constant_value(const Op& op) {
     if (op.is(Opcode::cast_))
       return with_kind(op.result()->type.kind(), [&]<class To>(To) { return as_constant(converted<To>(x)); });
     if (rule == Rule::compare) return as_constant(scalar_compare<T>(op.code, x, y));
-    if (std::is_integral_v<T> && (op.is(Opcode::div_) || op.is(Opcode::rem_)) && y == T{}) return {};
+    if (std::is_integral_v<T> && op.is(Opcode::div_, Opcode::rem_) && y == T{}) return {};
     return as_constant(defined_value<T>(op.code, x, y, z));
   });
 }

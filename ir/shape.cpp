@@ -8,27 +8,17 @@
 namespace lantern::ir {
 
 bool updates_first(const Op& op) {
-  switch (op.code) {
-    case Opcode::set_:
-    case Opcode::add_at_:
-    case Opcode::lane_set_:
-    case Opcode::lane_add_at_:
-    case Opcode::add_take_:
-    case Opcode::add_slice_:
-    case Opcode::gemm_:
-    case Opcode::ref_acc_:
-      return true;
-    default: {
-      const Notation* n = notation_of(op.code, op.text);
-      return n && n->accumulates;
-    }
-  }
+  if (op.is(Opcode::set_, Opcode::add_at_, Opcode::lane_set_, Opcode::lane_add_at_, Opcode::add_take_, Opcode::add_slice_,
+            Opcode::gemm_, Opcode::ref_acc_))
+    return true;
+  const Notation* n = notation_of(op.code, op.text);
+  return n && n->accumulates;
 }
 
 bool is_pointwise(const Op& op) {
   if (op.results.size() != 1 || !op.result()->type.is_tensor()) return false;
   if (op.is(Opcode::select_)) return op.operands[0]->type.is_tensor();  // else it is one of two tensors, whole
-  return info(op.code).elementwise || op.is(Opcode::cast_) || op.is(Opcode::cast_like_);
+  return info(op.code).elementwise || op.is(Opcode::cast_, Opcode::cast_like_);
 }
 
 std::optional<Notation> concrete_notation(const Op& op) {
@@ -42,19 +32,10 @@ std::optional<Notation> concrete_notation(const Op& op) {
 
 Value* shaped_like(const Op& op) {
   if (updates_first(op)) return op.is(Opcode::ref_acc_) ? nullptr : op.operands[0];
-  switch (op.code) {
-    case Opcode::cast_:
-    case Opcode::cast_like_:
-    case Opcode::zeros_like_:
-    case Opcode::copy_:
-    case Opcode::stop_gradient_:
-    case Opcode::print_adjoint_:
-      return op.operands[0];
-    case Opcode::reshape_:
-      return op.operands[1];
-    default:
-      break;
-  }
+  if (op.is(Opcode::cast_, Opcode::cast_like_, Opcode::zeros_like_, Opcode::copy_, Opcode::stop_gradient_,
+            Opcode::print_adjoint_))
+    return op.operands[0];
+  if (op.is(Opcode::reshape_)) return op.operands[1];
   if (info(op.code).elementwise) {
     const auto tensor = std::ranges::find_if(op.operands, [](const Value* v) { return v->type.is_tensor(); });
     return tensor == op.operands.end() ? nullptr : *tensor;
@@ -67,19 +48,10 @@ Value* shaped_like(const Op& op) {
 }
 
 bool only_shape(const Op& op, std::size_t i) {
-  switch (op.code) {
-    case Opcode::dim_:
-    case Opcode::zeros_like_:
-    case Opcode::ref_new_:
-      return true;
-    case Opcode::cast_like_:
-    case Opcode::reshape_:
-      return i == 1;
-    default: {
-      const Notation* n = notation_of(op.code, op.text);
-      return n && i < n->operands.size() && n->operands[i].shape;
-    }
-  }
+  if (op.is(Opcode::dim_, Opcode::zeros_like_, Opcode::ref_new_)) return true;
+  if (op.is(Opcode::cast_like_, Opcode::reshape_)) return i == 1;
+  const Notation* n = notation_of(op.code, op.text);
+  return n && i < n->operands.size() && n->operands[i].shape;
 }
 
 std::optional<Size> size_source(const Op& op, std::size_t d) {

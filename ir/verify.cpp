@@ -32,7 +32,7 @@ bool all_fit(const std::vector<Type>& values, const std::vector<Type>& as) {
 
 /// A call of a continuation: whoever ends with it leaves the rest of the program to it.
 bool passes_continuation(const Op& op) {
-  return op.is(Opcode::jump_) || op.is(Opcode::halt_) ||
+  return op.is(Opcode::jump_, Opcode::halt_) ||
          (op.is(Opcode::call_) && !op.operands.empty() && op.operands.back()->type.is_cont());
 }
 
@@ -178,9 +178,9 @@ class Verifier {
 
   void check_result(const Op& op, const Value* v) {
     need(v != nullptr, "results", "null");
-    need(!v->type.is_ref() || op.is(Opcode::ref_new_) || op.is(Opcode::slot_), "a cell to be made by ref_new",
+    need(!v->type.is_ref() || op.is(Opcode::ref_new_, Opcode::slot_), "a cell to be made by ref_new",
          info(op.code).name.data());
-    need(!v->type.is_cont() || op.is(Opcode::fun_) || op.is(Opcode::closure_),
+    need(!v->type.is_cont() || op.is(Opcode::fun_, Opcode::closure_),
          "a continuation to be made by fun or closure", info(op.code).name.data());
   }
 
@@ -208,15 +208,14 @@ class Verifier {
 
   void check_continuation_use(const Op& op, std::size_t i, const Value& k) {
     const bool last_of_call = op.is(Opcode::call_) && i + 1 == op.operands.size();
-    if (!op.is(Opcode::jump_) && !op.is(Opcode::closure_) && !last_of_call)
+    if (!op.is(Opcode::jump_, Opcode::closure_) && !last_of_call)
       fail("expected the continuation " + name(&k) +
            " to be called, handed to jump or closure, or the last argument of a call, got another use");
   }
 
   void check_cell_use(const Op& op, std::size_t i, const Value& cell) {
-    const bool ref_op = op.is(Opcode::ref_get_) || op.is(Opcode::ref_set_) || op.is(Opcode::ref_add_) ||
-                        op.is(Opcode::ref_acc_);
-    const bool passed = op.is(Opcode::jump_) || op.is(Opcode::call_) || op.is(Opcode::closure_);
+    const bool ref_op = op.is(Opcode::ref_get_, Opcode::ref_set_, Opcode::ref_add_, Opcode::ref_acc_);
+    const bool passed = op.is(Opcode::jump_, Opcode::call_, Opcode::closure_);
     const bool looked_at = op.is(Opcode::finite_) && i == 0;
     if (!passed && !looked_at && !(ref_op && i == 0))
       fail("expected the cell " + name(&cell) +
@@ -232,7 +231,7 @@ class Verifier {
 
   /// What an operation carries beside its operands is of its kind; others carry nothing.
   void check_attributes(const Op& op) {
-    const bool tape = is_on_tape(op), calls = op.is(Opcode::call_) || op.is(Opcode::closure_);
+    const bool tape = is_on_tape(op), calls = op.is(Opcode::call_, Opcode::closure_);
     need(calls || op.callee == nullptr, "a callee of calls only", "one");
     need(may_have_text(op.code) || op.text == nullptr, "no text", "one");
     need(!has_text(op.code) || op.text != nullptr, "a text", "none");
@@ -365,7 +364,7 @@ class Verifier {
     if (op.is(Opcode::cast_))
       need(op.integer >= 0 && op.integer <= static_cast<std::int64_t>(Kind::f64), "the kind of a scalar",
            op.integer);
-    if (op.is(Opcode::lane_index_) || op.is(Opcode::lane_splat_))
+    if (op.is(Opcode::lane_index_, Opcode::lane_splat_))
       need(op.integer > 1 && op.integer <= most_lanes, "a number of lanes", op.integer);
     const Type& result = op.result()->type;
     const Type inferred = infer(op.code, types_of(op.operands), op.integer, result, op.text);
@@ -451,14 +450,14 @@ class Verifier {
     const bool counts = less && less->is(Opcode::lt_) && less->operands[0] == test.params[index] &&
                         (less->operands[1]->block != &test || is_constant(less->operands[1])) &&
                         std::ranges::all_of(test.ops, [&](const Op* o) {
-                          return o == less || o->is(Opcode::constant_) || o->is(Opcode::yield_);
+                          return o == less || o->is(Opcode::constant_, Opcode::yield_);
                         });
     need(counts, "a parallel loop to run while its index is below a bound from before it",
          "another condition");
     for (const Value* p : body.params) {
       const Op* next = body.ops.back()->operands[p->index]->def;
       const auto moves = [&] {
-        if (!next || !(next->is(Opcode::add_) || next->is(Opcode::sub_))) return false;
+        if (!next || !next->is(Opcode::add_, Opcode::sub_)) return false;
         const Value *x = next->operands[0], *by = next->operands[1];
         if (next->is(Opcode::add_) && is_constant(x)) std::swap(x, by);
         return x == p && is_constant(by) &&
@@ -637,7 +636,7 @@ class Tapes {
  public:
   void check(const Function& f) {
     walk(f.body, [&](const Op* op) {
-      if (!op->is(Opcode::push_) && !op->is(Opcode::pop_)) return;
+      if (!op->is(Opcode::push_, Opcode::pop_)) return;
       const auto& values = op->is(Opcode::push_) ? op->operands : op->results;
       const std::vector<Type> types = types_of(values);
       const auto [entry, added] = types_.try_emplace(op->integer, types);

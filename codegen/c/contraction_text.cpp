@@ -11,9 +11,7 @@ const std::vector<PreludePart>& contraction_parts() {
   static const std::vector<PreludePart> parts = {
       // A matrix product by packed panels and a tile that stays in registers: Goto and van de
       // Geijn, Anatomy of high-performance matrix multiplication, 2008.
-      {"gemm_sizes",
-       types,
-       {},
+      {"gemm_sizes", types, {},
        R"c(/* Rows of a tile of a matrix product, and bytes of a vector: half of the registers, or more, are the tile. */
 #if defined __AVX512F__
 #define LT_GEMM_BYTES 64
@@ -44,9 +42,7 @@ const std::vector<PreludePart>& contraction_parts() {
 #define LT_PLAIN_LOOP
 #endif
 )c"},
-      {"K:gemm_tile",
-       functions,
-       {"gemm_sizes", "integers"},
+      {"K:gemm_tile", functions, {"gemm_sizes", "integers"},
        R"c(/* Rows of a, times a number, times columns of b, which is packed by rows, become what lies at `to`, a place for each row, or
    are added to it. */
 #ifdef __TINYC__
@@ -206,9 +202,7 @@ LT_GEMM_APART static void lt_gemm_row_$K(int fresh, $T* to, const $T* tile, int6
   for (; s < some; ++s) to[s] = (fresh ? 0 : to[s]) + scale * tile[s];
 }
 )c"},
-      {"K:gemm",
-       functions,
-       {"allocate", "mark", "K:gemm_tile", "K:pack", "integers"},
+      {"K:gemm", functions, {"allocate", "mark", "K:gemm_tile", "K:pack", "integers"},
        R"c(/* Some rows and vectors of columns of c += scale a b, or, where `fresh`, c = scale a b, where the rows of b and c lie in one
    piece. */
 #ifdef __TINYC__
@@ -445,11 +439,8 @@ static void lt_gemm_$K(lt_workspace* ws, int fresh, int64_t m, int64_t n, int64_
                        int64_t a_column, const $T* b, int64_t b_row, int64_t b_column, $T* c, int64_t c_row) {
   lt_gemm_ready_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, b, b_row, b_column, c, c_row, 0);
 }
-)c",
-       true},
-      {"contraction",
-       functions,
-       {"allocate", "integers", "gemm_sizes"},
+)c", true},
+      {"contraction", functions, {"allocate", "integers", "gemm_sizes"},
        R"c(/* The offsets of the points of a box, the last index fastest. */
 LT_GEMM_APART static const int64_t* lt_offsets(lt_workspace* ws, int rank, const int64_t* size, const int64_t* step) {
   int64_t count = 1, done = 1;
@@ -484,9 +475,7 @@ static int64_t lt_step(const int64_t* at, int64_t n) { return n > 1 ? at[1] - at
 )c"},
       // Offsets in place of strides: Matthews, High-performance tensor contraction without transposition,
       // 2018.
-      {"K:contract",
-       functions,
-       {"contraction", "allocate", "mark", "K:gemm_tile", "K:panel", "K:gemm", "K:merged_contraction"},
+      {"K:contract", functions, {"contraction", "allocate", "mark", "K:gemm_tile", "K:panel", "K:gemm", "K:merged_contraction"},
        R"c(/* A row of a panel, one by one. */
 static inline void lt_pack_row_$K($T* to, const $T* at, const int64_t* line, int64_t some, int64_t across) {
   int64_t p = 0;
@@ -709,8 +698,7 @@ static void lt_contract_$K(lt_workspace* ws, const lt_contraction_$K* given) {
   }
   lt_leave(ws, mark);
 }
-)c",
-       true},
+)c", true},
   };
   return parts;
 }

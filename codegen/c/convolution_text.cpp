@@ -11,9 +11,7 @@ const std::vector<PreludePart>& convolution_parts() {
   static const std::vector<PreludePart> parts = {
       // Winograd's minimal filtering F(2x2, 3x3): Lavin and Gray, Fast algorithms for convolutional neural networks,
       // 2016. A tile of 2 by 2 results takes 16 products where the sum takes 36.
-      {"K:convolve",
-       functions,
-       {"K:contract", "kept", "allocate", "mark", "K:gemm_tile", "K:panel", "K:gemm", "integers"},
+      {"K:convolve", functions, {"K:contract", "kept", "allocate", "mark", "K:gemm_tile", "K:panel", "K:gemm", "integers"},
        R"c(#ifndef __TINYC__
 /* A convolution of pictures of `height` by `width` results with filters of 3 by 3. The strides of pictures: by
    input channel, row and column; of filters: by output channel, input channel, row and column; of results: by output channel, row
@@ -245,8 +243,7 @@ static void lt_convolve_$K(lt_workspace* ws, const lt_contraction_$K* given) {
 #endif
   lt_contract_$K(ws, given);
 }
-)c",
-       true},
+)c", true},
   };
   return parts;
 }

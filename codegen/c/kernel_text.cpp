@@ -64,18 +64,12 @@ const std::vector<PreludePart>& kernel_parts() {
   static const std::vector<PreludePart> parts = [] {
     std::vector<PreludePart> all = {
       // Integers wrap, and the one quotient that does not fit would trap.
-      {"K:div",
-       functions,
-       {"workspace"},
-       R"c(static $T lt_div_$K(lt_workspace* ws, $T x, $T y, const char* message) {
+      {"K:div", functions, {"workspace"}, R"c(static $T lt_div_$K(lt_workspace* ws, $T x, $T y, const char* message) {
   if (y == 0) ws->fail(ws, message);
   return y == -1 ? ($T)(0 - (unsigned long long)x) : x / y;
 }
 )c"},
-      {"K:rem",
-       functions,
-       {"workspace"},
-       R"c(static $T lt_rem_$K(lt_workspace* ws, $T x, $T y, const char* message) {
+      {"K:rem", functions, {"workspace"}, R"c(static $T lt_rem_$K(lt_workspace* ws, $T x, $T y, const char* message) {
   if (y == 0) ws->fail(ws, message);
   return y == -1 ? 0 : x % y;
 }
@@ -85,9 +79,7 @@ const std::vector<PreludePart>& kernel_parts() {
   for (int64_t i = 0; i < n; ++i) to[i] = value;
 }
 )c"},
-      {"K:argmax",
-       functions,
-       {"workspace"},
+      {"K:argmax", functions, {"workspace"},
        R"c(static int64_t lt_argmax_$K(lt_workspace* ws, const $T* x, int64_t n, const char* message) {
   int64_t best = 0;
   if (n == 0) ws->fail(ws, message);
@@ -96,10 +88,7 @@ const std::vector<PreludePart>& kernel_parts() {
   return best;
 }
 )c"},
-      {"K:accumulate",
-       functions,
-       {"integers"},
-       R"c(static void lt_accumulate_$K($T* to, const $T* x, int64_t n) {
+      {"K:accumulate", functions, {"integers"}, R"c(static void lt_accumulate_$K($T* to, const $T* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] += x[i];
 }
 )c"},

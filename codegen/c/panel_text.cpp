@@ -10,10 +10,7 @@ const std::vector<PreludePart>& panel_parts();
 const std::vector<PreludePart>& panel_parts() {
   static const std::vector<PreludePart> parts = {
       // Copies that packing of panels consists of (Goto and van de Geijn).
-      {"K:panel",
-       functions,
-       {"gemm_sizes", "integers"},
-       R"c(#ifndef __TINYC__
+      {"K:panel", functions, {"gemm_sizes", "integers"}, R"c(#ifndef __TINYC__
 typedef $T lt_four_$K __attribute__((vector_size(4 * sizeof($T)), aligned(sizeof($T)), may_alias));
 typedef $T lt_eight_$K __attribute__((vector_size(8 * sizeof($T)), aligned(sizeof($T)), may_alias));
 typedef $T lt_sixteen_$K __attribute__((vector_size(16 * sizeof($T)), aligned(sizeof($T)), may_alias));
@@ -97,9 +94,7 @@ static inline void lt_turn_lines_$K($T* to, int64_t across, const $T* at, const 
 }
 #endif
 )c"},
-      {"kept",
-       functions,
-       {"panels", "gemm_sizes", "integers"},
+      {"kept", functions, {"panels", "gemm_sizes", "integers"},
        R"c(/* Memory of so many bytes, aligned to a cache line, for what the first call makes of a matrix that is the same in every call.
    `made` says whether an earlier call has filled it. Null where the matrix, which ends at `end`, may change. */
 LT_GEMM_APART static void* lt_kept(lt_workspace* ws, const lt_packed* key, const char* end, unsigned long bytes, int* made) {
@@ -140,9 +135,7 @@ LT_GEMM_APART static void* lt_kept(lt_workspace* ws, const lt_packed* key, const
   return fresh->data;
 }
 )c"},
-      {"K:pack",
-       functions,
-       {"kept", "K:gemm_tile", "K:panel", "integers"},
+      {"K:pack", functions, {"kept", "K:gemm_tile", "K:panel", "integers"},
        R"c(/* Copies a matrix's block, `across` lines at a time side by side; the last ones are filled up with zeros. */
 LT_GEMM_APART static void lt_gemm_pack_$K($T* to, const $T* from, int64_t lines, int64_t line, int64_t k, int64_t step,
                                           int64_t across) {
@@ -221,9 +214,7 @@ LT_GEMM_APART static const $T* lt_gemm_kept_$K(lt_workspace* ws, const $T* from,
 }
 #endif
 )c"},
-      {"K:gemm_packing_once",
-       functions,
-       {"allocate", "mark", "K:gemm_tile", "K:pack", "K:gemm", "integers"},
+      {"K:gemm_packing_once", functions, {"allocate", "mark", "K:gemm_tile", "K:pack", "K:gemm", "integers"},
        R"c(/* The panels of all of b, in memory that is b's alone: it begins with 0 while they are not packed yet. */
 static const $T* lt_gemm_pack_once_$K($T* memory, int64_t n, int64_t k, const $T* b, int64_t b_row, int64_t b_column) {
   const int64_t filled = lt_gemm_filled_$K(n);
@@ -278,8 +269,7 @@ static void lt_gemm_packing_once_$K(lt_workspace* ws, int fresh, int64_t m, int6
 #endif
   lt_gemm_ready_$K(ws, fresh, m, n, k, scale, a, a_row, a_column, b, b_row, b_column, c, c_row, panels);
 }
-)c",
-       true},
+)c", true},
   };
   return parts;
 }

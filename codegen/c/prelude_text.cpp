@@ -117,7 +117,8 @@ typedef struct lt_panels {
 #endif
 )c"},
       // Clang would make one branch of this condition and the comparison behind it, which is not rare.
-      {"rarely", types, {}, R"c(#if defined __GNUC__ && !defined __clang__ && !defined __TINYC__ && !defined __CUDACC__ && !defined __CUDACC_RTC__ && \
+      {"rarely", types, {},
+       R"c(#if defined __GNUC__ && !defined __clang__ && !defined __TINYC__ && !defined __CUDACC__ && !defined __CUDACC_RTC__ && \
     !defined LANTERN_LAUNCH_EMULATOR
 #define LT_RARELY(x) __builtin_expect(x, 0)
 #else
@@ -131,10 +132,7 @@ LT_SELDOM static char* lt_put(lt_workspace* ws, char* at, const char* text) {
   return at;
 }
 )c"},
-      {"put_number",
-       functions,
-       {"put"},
-       R"c(LT_SELDOM static char* lt_put_number(lt_workspace* ws, char* at, int64_t number) {
+      {"put_number", functions, {"put"}, R"c(LT_SELDOM static char* lt_put_number(lt_workspace* ws, char* at, int64_t number) {
   char digits[24];
   char* first = digits + sizeof digits - 1;
   unsigned long long rest = number < 0 ? 0ull - (unsigned long long)number : (unsigned long long)number;
@@ -147,10 +145,7 @@ LT_SELDOM static char* lt_put(lt_workspace* ws, char* at, const char* text) {
   return lt_put(ws, at, first);
 }
 )c"},
-      {"fail_where",
-       functions,
-       {"put"},
-       R"c(LT_FAILS static void lt_fail_where(lt_workspace* ws, char* at, const char* where) {
+      {"fail_where", functions, {"put"}, R"c(LT_FAILS static void lt_fail_where(lt_workspace* ws, char* at, const char* where) {
   if (*where) {
     at = lt_put(ws, at, " (");
     at = lt_put(ws, at, where);
@@ -160,9 +155,7 @@ LT_SELDOM static char* lt_put(lt_workspace* ws, char* at, const char* text) {
   LT_NEVER;
 }
 )c"},
-      {"fail_index",
-       functions,
-       {"put_number", "fail_where"},
+      {"fail_index", functions, {"put_number", "fail_where"},
        R"c(LT_FAILS static void lt_fail_index(lt_workspace* ws, int64_t i, int64_t size, const char* where) {
   char* at = lt_put_number(ws, lt_put(ws, ws->message, "index "), i);
   if (size > 0) {
@@ -173,33 +166,24 @@ LT_SELDOM static char* lt_put(lt_workspace* ws, char* at, const char* text) {
   lt_fail_where(ws, at, where);
 }
 )c"},
-      {"fail_negative",
-       functions,
-       {"put_number", "fail_where"},
+      {"fail_negative", functions, {"put_number", "fail_where"},
        R"c(LT_FAILS static void lt_fail_negative(lt_workspace* ws, int64_t size, const char* where) {
   lt_fail_where(ws, lt_put_number(ws, lt_put(ws, ws->message, "a tensor of negative size, "), size), where);
 }
 )c"},
-      {"outside",
-       functions,
-       {},
-       R"c(/* Whether i is negative, or not below n: as one comparison. */
+      {"outside", functions, {}, R"c(/* Whether i is negative, or not below n: as one comparison. */
 static inline int lt_outside(int64_t i, int64_t n) {
   return (unsigned long long)i >= (unsigned long long)n;
 }
 )c"},
-      {"first_beyond",
-       functions,
-       {},
+      {"first_beyond", functions, {},
        R"c(/* The first of i, i + 1, ... i + count - 1, i + step, ... that is not below n, where i is. */
 static inline int64_t lt_first_beyond(int64_t i, int64_t step, int64_t count, int64_t n) {
   const int64_t block = n - count < i ? i : i + (n - count - i) / step * step + step;
   return block < n ? n : block;
 }
 )c"},
-      {"check_range",
-       functions,
-       {"fail_index", "first_beyond"},
+      {"check_range", functions, {"fail_index", "first_beyond"},
        R"c(/* That first, first + step, ... below end, and after each count - 1 that follow, are below size. With step
    -1 they come in falling order. */
 static inline void lt_check_range(lt_workspace* ws, int64_t first, int64_t end, int64_t step, int64_t count,
@@ -212,9 +196,7 @@ static inline void lt_check_range(lt_workspace* ws, int64_t first, int64_t end, 
   lt_fail_index(ws, step < 0 ? falling : rising, size, where);
 }
 )c"},
-      {"check_run",
-       functions,
-       {"fail_index", "first_beyond"},
+      {"check_run", functions, {"fail_index", "first_beyond"},
        R"c(/* The same for start + i, with i = first, first + step, ... below end; whatever wraps, there are end - first
    of them. */
 static inline void lt_check_run(lt_workspace* ws, int64_t start, int64_t first, int64_t end, int64_t step,
@@ -230,9 +212,7 @@ static inline void lt_check_run(lt_workspace* ws, int64_t start, int64_t first, 
   lt_fail_index(ws, step < 0 ? falling : rising, size, where);
 }
 )c"},
-      {"check_run_of_multiples",
-       functions,
-       {"fail_index"},
+      {"check_run_of_multiples", functions, {"fail_index"},
        R"c(/* The same for start + times * i, times being from 1 to a million. */
 static inline void lt_check_run_of_multiples(lt_workspace* ws, int64_t start, int64_t times, int64_t first, int64_t end,
     int64_t step, int64_t count, int64_t size, const char* where) {
@@ -249,10 +229,7 @@ static inline void lt_check_run_of_multiples(lt_workspace* ws, int64_t start, in
   lt_fail_index(ws, step < 0 ? falling : rising, size, where);
 }
 )c"},
-      {"check_run_back",
-       functions,
-       {"fail_index"},
-       R"c(/* The same for start - times * i. */
+      {"check_run_back", functions, {"fail_index"}, R"c(/* The same for start - times * i. */
 static inline void lt_check_run_back(lt_workspace* ws, int64_t start, int64_t times, int64_t first, int64_t end,
     int64_t step, int64_t count, int64_t size, const char* where) {
   const unsigned long long by = (unsigned long long)times, n = (unsigned long long)size;
@@ -267,20 +244,14 @@ static inline void lt_check_run_back(lt_workspace* ws, int64_t start, int64_t ti
   lt_fail_index(ws, step < 0 ? rising : falling, size, where);
 }
 )c"},
-      {"fail_lanes",
-       functions,
-       {"fail_index"},
-       R"c(/* Of so many indices one is not below size. */
+      {"fail_lanes", functions, {"fail_index"}, R"c(/* Of so many indices one is not below size. */
 LT_FAILS static void lt_fail_lanes(lt_workspace* ws, const int64_t* at, int64_t n, int64_t size, const char* where) {
   for (int64_t i = 0; i < n; ++i)
     if (at[i] < 0 || at[i] >= size) lt_fail_index(ws, at[i], size, where);
   LT_NEVER;
 }
 )c"},
-      {"check_steps",
-       functions,
-       {"fail_index"},
-       R"c(/* That start, start + step, ..., so many of them, are below size. */
+      {"check_steps", functions, {"fail_index"}, R"c(/* That start, start + step, ..., so many of them, are below size. */
 static inline void lt_check_steps(lt_workspace* ws, int64_t start, int64_t step, int64_t count, int64_t size,
     const char* where) {
   const unsigned long long n = (unsigned long long)size, by = (unsigned long long)step;
@@ -292,9 +263,7 @@ static inline void lt_check_steps(lt_workspace* ws, int64_t start, int64_t step,
   }
 }
 )c"},
-      {"fail_slice",
-       functions,
-       {"put_number", "fail_where"},
+      {"fail_slice", functions, {"put_number", "fail_where"},
        R"c(LT_FAILS static void lt_fail_slice(lt_workspace* ws, int64_t lo, int64_t hi, int64_t size,
                           const char* where) {
   char* at = lt_put_number(ws, lt_put(ws, ws->message, "rows "), lo);
@@ -303,9 +272,7 @@ static inline void lt_check_steps(lt_workspace* ws, int64_t start, int64_t step,
   lt_fail_where(ws, at, where);
 }
 )c"},
-      {"fail_size",
-       functions,
-       {"put_number", "fail_where"},
+      {"fail_size", functions, {"put_number", "fail_where"},
        R"c(LT_FAILS static void lt_fail_size(lt_workspace* ws, const char* what, int dim, int64_t expected,
                          int64_t got, const char* where) {
   char* at = lt_put(ws, lt_put(ws, ws->message, what), ": expected size ");
@@ -315,9 +282,7 @@ static inline void lt_check_steps(lt_workspace* ws, int64_t start, int64_t step,
   lt_fail_where(ws, at, where);
 }
 )c"},
-      {"fail_shapes",
-       functions,
-       {"put_number", "fail_where"},
+      {"fail_shapes", functions, {"put_number", "fail_where"},
        R"c(LT_SELDOM static char* lt_put_shape(lt_workspace* ws, char* at, const int64_t* dim, int rank) {
   at = lt_put(ws, at, "[");
   for (int r = 0; r < rank; ++r) at = lt_put_number(ws, r ? lt_put(ws, at, ", ") : at, dim[r]);
@@ -336,10 +301,7 @@ LT_FAILS static void lt_fail_shapes(lt_workspace* ws, const char* what, const in
   lt_fail_where(ws, at, where);
 }
 )c"},
-      {"fail_numbers",
-       functions,
-       {"put_number"},
-       R"c(/* The text, with a number in the place of each {}. */
+      {"fail_numbers", functions, {"put_number"}, R"c(/* The text, with a number in the place of each {}. */
 LT_FAILS static void lt_fail_numbers(lt_workspace* ws, const char* text, const int64_t* number, int numbers) {
   char* at = ws->message;
   char letter[2] = {0, 0};
@@ -358,9 +320,7 @@ LT_FAILS static void lt_fail_numbers(lt_workspace* ws, const char* text, const i
 }
 )c"},
       // The arena.
-      {"mark",
-       functions,
-       {"workspace"},
+      {"mark", functions, {"workspace"},
        R"c(/* A position in the arena to go back to. What is unused by then stays so until the position is left. */
 typedef struct {
   lt_chunk* chunk;
@@ -387,10 +347,7 @@ static void lt_leave(lt_workspace* ws, lt_position mark) {
   ws->unused = mark.unused;
 }
 )c"},
-      {"compact",
-       functions,
-       {"mark", "allocate", "memmove"},
-       R"c(static lt_position lt_here(const lt_workspace* ws) {
+      {"compact", functions, {"mark", "allocate", "memmove"}, R"c(static lt_position lt_here(const lt_workspace* ws) {
   lt_position here = {ws->chunk, ws->top, ws->end, 0};
   return here;
 }
@@ -438,10 +395,7 @@ static void lt_compact(lt_workspace* ws, lt_position mark, int count, char** dat
   }
 }
 )c"},
-      {"allocate",
-       functions,
-       {"workspace", "cold"},
-       R"c(/* Memory from the arena, at addresses divisible by 64. */
+      {"allocate", functions, {"workspace", "cold"}, R"c(/* Memory from the arena, at addresses divisible by 64. */
 LT_SELDOM static void* lt_allocate_chunk(lt_workspace* ws, int64_t bytes) {
   lt_chunk* next = ws->chunk ? ws->chunk->next : ws->first;
   if (!next || next->capacity < bytes) {
@@ -488,9 +442,7 @@ static void* lt_allocate(lt_workspace* ws, int64_t bytes) {
   return data ? data : lt_allocate_at_end(ws, bytes);
 }
 )c"},
-      {"forget",
-       functions,
-       {"allocate"},
+      {"forget", functions, {"allocate"},
        R"c(/* Memory that nobody reads any more may be allocated again, where it is the arena's. */
 static void lt_forget(lt_workspace* ws, void* data, int64_t bytes) {
   char* from = (char*)data;
@@ -529,9 +481,7 @@ static inline int lt_lies_in(const void* data, const void* whole, int64_t bytes)
   return (const char*)data >= (const char*)whole && (const char*)data < (const char*)whole + bytes;
 }
 )c"},
-      {"copy_outside",
-       functions,
-       {"integers", "memcpy"},
+      {"copy_outside", functions, {"integers", "memcpy"},
        R"c(/* Copies n elements but for rows that are written next: box holds the first element, the length of a row, and for
  * each of so many levels the number of rows and the distance from one to the next. */
 static void lt_copy_outside(void* to, const void* from, int64_t n, int64_t bytes, const int64_t* box, int levels) {
@@ -555,9 +505,7 @@ static void lt_copy_outside(void* to, const void* from, int64_t n, int64_t bytes
   if (n > done) memcpy((char*)to + done * bytes, (const char*)from + done * bytes, (unsigned long)((n - done) * bytes));
 }
 )c"},
-      {"reuse",
-       functions,
-       {"mark", "forget"},
+      {"reuse", functions, {"mark", "forget"},
        R"c(/* Behind a loop: what was unused at its start may be allocated again, with what it has left. */
 static void lt_reuse(lt_workspace* ws, lt_unused* piece) {
   while (piece) {
@@ -581,9 +529,7 @@ static void* lt_place(lt_workspace* ws, int64_t result, void* data, int64_t byte
   return target->data;
 }
 )c"},
-      {"count",
-       functions,
-       {"workspace"},
+      {"count", functions, {"workspace"},
        R"c(/* The number of elements of a tensor. Of one without elements the other sizes have limits all the same, so
    that no product of sizes wraps. */
 static int64_t lt_count(lt_workspace* ws, const int64_t* dim, int rank) {
@@ -602,9 +548,7 @@ static int64_t lt_count(lt_workspace* ws, const int64_t* dim, int rank) {
 }
 )c"},
       // Tapes.
-      {"grow_tape",
-       functions,
-       {"workspace", "cold"},
+      {"grow_tape", functions, {"workspace", "cold"},
        R"c(/* Room for at least so many bytes: exactly that in a tape that is empty, else a good deal more. */
 LT_SELDOM static void lt_grow_tape(lt_workspace* ws, lt_tape* tape, int64_t bytes) {
   int64_t capacity = (bytes + 4095) / 4096 * 4096;
@@ -615,17 +559,12 @@ LT_SELDOM static void lt_grow_tape(lt_workspace* ws, lt_tape* tape, int64_t byte
   tape->capacity = capacity;
 }
 )c"},
-      {"leave_tape",
-       functions,
-       {"workspace"},
-       R"c(/* A loop that had the top of the tape in a variable gives it back. */
+      {"leave_tape", functions, {"workspace"}, R"c(/* A loop that had the top of the tape in a variable gives it back. */
 static void lt_leave_tape(lt_workspace* ws, int64_t number, char* top) {
   ws->tapes[number].used = top - ws->tapes[number].data;
 }
 )c"},
-      {"fetch_below",
-       functions,
-       {"integers"},
+      {"fetch_below", functions, {"integers"},
        R"c(/* Records of several cache lines are read from the last to the first, each from its start: machines do not
    see that coming. Asks for what is read a few iterations from now. */
 static inline void lt_fetch_below(const void* record, int64_t bytes) {
@@ -633,10 +572,7 @@ static inline void lt_fetch_below(const void* record, int64_t bytes) {
   for (int64_t i = 64; i <= bytes; i += 64) __builtin_prefetch(p - i);
 }
 )c"},
-      {"require_tapes",
-       functions,
-       {"workspace"},
-       R"c(static void lt_require_tapes(lt_workspace* ws, int64_t count) {
+      {"require_tapes", functions, {"workspace"}, R"c(static void lt_require_tapes(lt_workspace* ws, int64_t count) {
   if (ws->tape_count >= count) return;
   lt_tape* tapes = (lt_tape*)ws->resize(ws->tapes, (unsigned long)count * sizeof(lt_tape));
   if (!tapes) ws->fail(ws, "out of memory");
@@ -649,9 +585,7 @@ static inline void lt_fetch_below(const void* record, int64_t bytes) {
 }
 )c"},
       // Stand-alone sources bring the workspace with them, one for each thread.
-      {"own_workspace",
-       functions,
-       {"workspace", "realloc", "abort", "write"},
+      {"own_workspace", functions, {"workspace", "realloc", "abort", "write"},
        R"c(/* Ends the program, unless the user has said what else to do. */
 static void (*lt_handler)(const char* message);
 

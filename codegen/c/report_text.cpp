@@ -10,10 +10,7 @@ const std::vector<PreludePart>& report_parts();
 const std::vector<PreludePart>& report_parts() {
   static const std::vector<PreludePart> parts = {
       {"printf", prototypes, {}, "int printf(const char* format, ...);\n"},
-      {"K:show",
-       functions,
-       {"printf"},
-       R"c(static void lt_show_$K($T x) {
+      {"K:show", functions, {"printf"}, R"c(static void lt_show_$K($T x) {
 $P
 }
 )c"},
@@ -23,10 +20,7 @@ $P
   printf("\n");
 }
 )c"},
-      {"K:print_all",
-       functions,
-       {"K:show"},
-       R"c(/* Of a dimension longer than 8 the first and the last elements. */
+      {"K:print_all", functions, {"K:show"}, R"c(/* Of a dimension longer than 8 the first and the last elements. */
 static int lt_show_rows_$K(const $T* x, const int64_t* dim, int rank) {
   int64_t stride = 1;
   int cut = 0;
@@ -60,19 +54,13 @@ static void lt_print_all_$K(const char* label, const $T* x, const int64_t* dim, 
 )c"},
       {"K:finite", functions, {}, R"c(static int lt_finite_$K($T x) { return x - x == 0; }
 )c"},
-      {"K:finite_all",
-       functions,
-       {"K:finite"},
-       R"c(static int lt_finite_all_$K(const $T* x, int64_t n) {
+      {"K:finite_all", functions, {"K:finite"}, R"c(static int lt_finite_all_$K(const $T* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     if (!lt_finite_$K(x[i])) return 0;
   return 1;
 }
 )c"},
-      {"K:not_finite_in",
-       functions,
-       {},
-       R"c(/* A NaN if there is one, else an infinity. */
+      {"K:not_finite_in", functions, {}, R"c(/* A NaN if there is one, else an infinity. */
 static $T lt_not_finite_in_$K(const $T* x, int64_t n) {
   $T found = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -82,10 +70,7 @@ static $T lt_not_finite_in_$K(const $T* x, int64_t n) {
   return found;
 }
 )c"},
-      {"K:fail_value",
-       functions,
-       {"put"},
-       R"c(/* An infinity may be made of infinities. */
+      {"K:fail_value", functions, {"put"}, R"c(/* An infinity may be made of infinities. */
 static void lt_fail_value_$K(lt_workspace* ws, $T x, int operands_finite, const char* before,
                              const char* after) {
   if (x == x && !operands_finite) return;
@@ -94,9 +79,7 @@ static void lt_fail_value_$K(lt_workspace* ws, $T x, int operands_finite, const 
   ws->fail(ws, ws->message);
 }
 )c"},
-      {"K:fail_argument",
-       functions,
-       {"put_number"},
+      {"K:fail_argument", functions, {"put_number"},
        R"c(static void lt_fail_argument_$K(lt_workspace* ws, const char* argument, int64_t i, const char* name, $T x) {
   char* at = lt_put(ws, lt_put(ws, ws->message, argument), "[");
   at = lt_put(ws, lt_put(ws, lt_put_number(ws, at, i), "]"), name);
@@ -104,9 +87,7 @@ static void lt_fail_value_$K(lt_workspace* ws, $T x, int operands_finite, const 
   ws->fail(ws, ws->message);
 }
 )c"},
-      {"K:check_argument",
-       functions,
-       {"K:fail_argument", "K:finite"},
+      {"K:check_argument", functions, {"K:fail_argument", "K:finite"},
        R"c(static void lt_check_argument_$K(lt_workspace* ws, const $T* x, int64_t n, const char* argument,
                                  const char* name) {
   for (int64_t i = 0; i < n; ++i)

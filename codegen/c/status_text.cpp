@@ -18,9 +18,7 @@ int pthread_key_delete(unsigned key);
 int pthread_setspecific(unsigned key, const void* value);
 void free(void* memory);
 )c"},
-      {"at_thread_end",
-       functions,
-       {"workspace", "pthread_key", "thread_local"},
+      {"at_thread_end", functions, {"workspace", "pthread_key", "thread_local"},
        R"c(/* The memory of a thread's workspace is freed when the thread ends. */
 static unsigned lt_thread_key;
 static int lt_has_thread_key;
@@ -64,9 +62,7 @@ static void lt_free_at_thread_end(lt_workspace* ws) {
 #define LT_THREAD_LOCAL _Thread_local
 #endif
 )c"},
-      {"operands",
-       functions,
-       {"workspace", "fail_size", "count", "memcpy"},
+      {"operands", functions, {"workspace", "fail_size", "count", "memcpy"},
        R"c(/* A tensor of a call that returns a status: an argument, or a result, with the memory that the caller gave for it. */
 typedef struct lt_operand {
   int number; /* among the arguments or the results */
@@ -135,16 +131,14 @@ static void lt_fit(lt_workspace* ws, lt_attempt* attempt, int of, int rank, cons
   }
 }
 )c"},
-      {"bring", functions, {"allocate", "memmove"}, R"c(static void* lt_spare(lt_workspace* ws, int64_t bytes) { return lt_allocate(ws, bytes); }
+      {"bring", functions, {"allocate", "memmove"},
+       R"c(static void* lt_spare(lt_workspace* ws, int64_t bytes) { return lt_allocate(ws, bytes); }
 static void lt_bring(lt_workspace* ws, void* to, const void* from, int64_t bytes) {
   (void)ws;
   memmove(to, from, (unsigned long)bytes);
 }
 )c"},
-      {"settle",
-       functions,
-       {"operands", "bring"},
-       R"c(/* What was computed elsewhere is copied to its caller's memory. */
+      {"settle", functions, {"operands", "bring"}, R"c(/* What was computed elsewhere is copied to its caller's memory. */
 static void lt_settle(lt_workspace* ws, lt_attempt* attempt) {
   for (int i = 0; i < attempt->result_count; ++i) {
     const lt_operand* result = &attempt->results[i];
@@ -175,9 +169,7 @@ static void lt_settle(lt_workspace* ws, lt_attempt* attempt) {
   }
 }
 )c"},
-      {"attempt",
-       functions,
-       {"settle", "setjmp", "thread_local", "at_thread_end", "cold"},
+      {"attempt", functions, {"settle", "setjmp", "thread_local", "at_thread_end", "cold"},
        R"c(static LT_THREAD_LOCAL void* lt_landing;
 
 /* Where a failure goes: back to lt_attempted, with the message in the workspace. */
@@ -214,10 +206,7 @@ static int lt_try(lt_workspace* ws, lt_attempt* attempt, const char** message) {
   return failed + attempt->misfit;
 }
 )c"},
-      {"strided",
-       functions,
-       {"attempt"},
-       R"c(/* How a tensor of a call lies in its caller's memory. */
+      {"strided", functions, {"attempt"}, R"c(/* How a tensor of a call lies in its caller's memory. */
 typedef struct lt_strided {
   int number; /* among the arguments or the results */
   int rank;
@@ -318,9 +307,7 @@ int pthread_getattr_np(unsigned long thread, void* attributes);
 int pthread_attr_getstack(const void* attributes, void** low, unsigned long* bytes);
 int pthread_attr_destroy(void* attributes);
 )c"},
-      {"stack_end",
-       functions,
-       {"getstack", "thread_local"},
+      {"stack_end", functions, {"getstack", "thread_local"},
        R"c(/* How far down the stack of this thread a recursion may go; 0 on a stack of the caller's own, as that of a fibre. */
 static char* lt_stack_end(void) {
   static LT_THREAD_LOCAL char *end, *top;

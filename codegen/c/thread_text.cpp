@@ -15,9 +15,7 @@ int pthread_create(unsigned long* thread, const void* attributes, void* (*start)
 int pthread_join(unsigned long thread, void** result);
 __attribute__((noreturn)) void pthread_exit(void* result);
 )c"},
-      {"fork",
-       functions,
-       {"workspace", "memset", "pthread"},
+      {"fork", functions, {"workspace", "memset", "pthread"},
        R"c(/* What one thread does of a loop, with a workspace that is kept from call to call. */
 typedef struct lt_worker {
   lt_workspace ws;
@@ -105,10 +103,7 @@ static void lt_fork(lt_workspace* ws, int64_t threads, int64_t count,
 }
 )c"},
       // Products that threads share out.
-      {"K:gemm_team",
-       functions,
-       {"K:gemm", "workspace"},
-       R"c(typedef struct {
+      {"K:gemm_team", functions, {"K:gemm", "workspace"}, R"c(typedef struct {
   int64_t m, n;
   const $T *a, *b;
   $T* c;
@@ -151,11 +146,8 @@ static void lt_gemm_team_$K(lt_workspace* ws, int64_t threads, int64_t m, int64_
   ws->fork(ws, threads, threads, lt_gemm_run_$K, shares, (int64_t)sizeof(lt_gemm_share_$K));
   lt_leave(ws, mark);
 }
-)c",
-       true},
-      {"K:contract_team",
-       functions,
-       {"K:contract", "workspace"},
+)c", true},
+      {"K:contract_team", functions, {"K:contract", "workspace"},
        R"c(static void lt_contract_share_$K(lt_workspace* ws, void* share) {
   lt_contract_$K(ws, (const lt_contraction_$K*)share);
 }
@@ -187,8 +179,7 @@ static void lt_contract_team_$K(lt_workspace* ws, int threads, int split, const 
   ws->fork(ws, parts, parts, lt_contract_share_$K, shares, (int64_t)sizeof(lt_contraction_$K));
   lt_leave(ws, mark);
 }
-)c",
-       true},
+)c", true},
   };
   return parts;
 }

@@ -44,8 +44,7 @@ constexpr std::array of_truths{
   return x;
 }
 )c"},
-    VectorTemplate{"scatter_some", "",
-                   R"c(static inline void lt_scatter_some_$N($E* p, $I at, $V x, int64_t n) {
+    VectorTemplate{"scatter_some", "", R"c(static inline void lt_scatter_some_$N($E* p, $I at, $V x, int64_t n) {
   for (int i = 0; i < $L; ++i)
     if (i < n) p[at[i]] = x[i] != 0;
 }

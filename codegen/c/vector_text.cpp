@@ -85,27 +85,23 @@ constexpr std::array helper_templates{
 #endif
 }
 )c"},
-    Template{"add_some", "load_some store_some",
-             R"c(static inline void lt_add_some_$N($E* p, $V x, int64_t n) {
+    Template{"add_some", "load_some store_some", R"c(static inline void lt_add_some_$N($E* p, $V x, int64_t n) {
   lt_store_some_$N(p, lt_load_some_$N(p, n) + x, n);
 }
 )c"},
     // Idle lanes read what the last one that works reads.
-    Template{"load_strided_some", "",
-             R"c(static inline $V lt_load_strided_some_$N(const $E* p, int64_t stride, int64_t n) {
+    Template{"load_strided_some", "", R"c(static inline $V lt_load_strided_some_$N(const $E* p, int64_t stride, int64_t n) {
   $E e[$L];
   for (int i = 0; i < $L; ++i) e[i] = p[(i < n ? i : n - 1) * stride];
   return *(const $V_memory*)e;
 }
 )c"},
-    Template{"store_strided_some", "",
-             R"c(static inline void lt_store_strided_some_$N($E* p, int64_t stride, $V x, int64_t n) {
+    Template{"store_strided_some", "", R"c(static inline void lt_store_strided_some_$N($E* p, int64_t stride, $V x, int64_t n) {
   for (int i = 0; i < $L; ++i)
     if (i < n) p[i * stride] = x[i]$>;
 }
 )c"},
-    Template{"add_strided_some", "",
-             R"c(static inline void lt_add_strided_some_$N($E* p, int64_t stride, $V x, int64_t n) {
+    Template{"add_strided_some", "", R"c(static inline void lt_add_strided_some_$N($E* p, int64_t stride, $V x, int64_t n) {
   for (int i = 0; i < $L; ++i)
     if (i < n) p[i * stride] += x[i];
 }
@@ -123,8 +119,7 @@ constexpr std::array helper_templates{
     if (i < n) p[at[i]] = e[i];
 }
 )c"},
-    Template{"add_scatter_some", "",
-             R"c(static inline void lt_add_scatter_some_$N($E* p, $I at, $V x, int64_t n) {
+    Template{"add_scatter_some", "", R"c(static inline void lt_add_scatter_some_$N($E* p, $I at, $V x, int64_t n) {
   $E e[$L];
   *($V_memory*)e = x;
   for (int i = 0; i < $L; ++i)

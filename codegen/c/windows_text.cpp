@@ -11,9 +11,7 @@ const std::vector<PreludePart>& windows_parts() {
   static const std::vector<PreludePart> parts = {
       // A channel with zeros around fits into a cache. With steps its rows and columns are sorted by their remainders: then
       // each place of the window is a shift of numbers that follow one another.
-      {"K:windows",
-       functions,
-       {"allocate", "mark", "K:gemm_tile", "K:panel", "integers"},
+      {"K:windows", functions, {"allocate", "mark", "K:gemm_tile", "K:panel", "integers"},
        R"c(/* r[n,c,i,j] += the sum over p and q of x[n,c,step i + gap p - before,...] y[c,p,q], or, where `fresh`, = it; what
    lies outside of x is zero. Rows of pictures and of windows lie in one piece. */
 typedef struct lt_window_sum_$K {
@@ -143,8 +141,7 @@ static void lt_windows_$K(lt_workspace* ws, const lt_window_sum_$K* w) {
   lt_leave(ws, mark);
 }
 #endif
-)c",
-       true},
+)c", true},
   };
   return parts;
 }

@@ -84,9 +84,8 @@ const Processor& host_processor() {
     // processor predicts.
     set("x86-cmov-converter", false);
     Processor found{llvm::sys::getProcessTriple(), llvm::sys::getHostCPUName().str(), {}};
-    for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
+    for (const auto& feature : llvm::sys::getHostCPUFeatures())
       found.features.push_back((feature.second ? "+" : "-") + feature.first().str());
-    }
     return found;
   }();
   return host;
@@ -470,9 +469,8 @@ class OrcCode final : public LoadedCode {
       throw InternalError("cannot load generated code: " + reported + llvm::toString(found.takeError()));
     }
     if (!reported.empty()) throw InternalError("cannot load generated code: " + reported);
-    for (const auto& [name, definition] : *found) {
+    for (const auto& [name, definition] : *found)
       symbols_.emplace((*name).str(), definition.getAddress().toPtr<void*>());
-    }
     session_.setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
   }
 

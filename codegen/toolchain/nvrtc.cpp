@@ -57,9 +57,8 @@ std::unique_ptr<const Nvrtc> open(const std::string& path, const std::filesystem
     ::dlclose(library);
     return nullptr;
   }
-  if (!root.empty() && std::filesystem::is_directory(root / "include")) {
+  if (!root.empty() && std::filesystem::is_directory(root / "include"))
     api->include_directory = root / "include";
-  }
   return api;
 }
 

@@ -199,9 +199,8 @@ bool is_executable_file(const std::string& path) {
 }  // namespace
 
 std::optional<std::string> find_program(const std::string& name) {
-  if (name.find('/') != std::string::npos) {
+  if (name.find('/') != std::string::npos)
     return is_executable_file(name) ? std::optional(name) : std::nullopt;
-  }
   const char* variable = std::getenv("PATH");
   const std::string search = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin";
   for (std::size_t begin = 0; begin <= search.size();) {

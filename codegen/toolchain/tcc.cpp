@@ -172,9 +172,8 @@ struct Diagnostics {
     diagnostics.text += message;
     // tcc has read one token ahead, so the mistake may be at the end of the line before.
     const std::size_t reported = line_number(message);
-    for (std::size_t line = reported > 1 ? reported - 1 : reported; line != 0 && line <= reported; ++line) {
+    for (std::size_t line = reported > 1 ? reported - 1 : reported; line != 0 && line <= reported; ++line)
       diagnostics.text += "\n" + std::to_string(line) + " | " + source_line(diagnostics.source, line);
-    }
   }
 };
 

@@ -162,6 +162,18 @@ TEST_CASE("elements of a row, by what a branch has found", "[analysis]") {
                    first + "%b = add %one, %zero : i64"));
   CHECK_FALSE(rows_apart("%d = lt %zero, %n : bool %e = le %four, %m : bool %c = lor %d, %e : bool",
                          first + "%b = add %one, %zero : i64"));
+  // AND as a branch, one side of which is a constant; OR tells nothing of its second side.
+  const auto asked_second = [](const std::string& first_holds, const std::string& constant) {
+    return "%d = lt %zero, %n : bool %e = " + first_holds + " %d : bool %c = branch %e : bool { %f = le %four, %m : bool yield %f } " +
+           "else { %g = constant " + constant + " : bool yield %g }";
+  };
+  CHECK(rows_apart(asked_second("lnot", "false"), first + "%b = add %one, %zero : i64"));
+  CHECK_FALSE(rows_apart(asked_second("lnot", "true"), first + "%b = add %one, %zero : i64"));
+  // What is equal to a number is neither below nor above it.
+  CHECK(rows_apart("%c = eq %m, %four : bool", first + "%b = add %one, %zero : i64"));
+  CHECK(rows_apart("%d = ne %m, %four : bool %c = lnot %d : bool", first + "%b = add %one, %zero : i64"));
+  CHECK_FALSE(rows_apart("%c = ne %m, %four : bool", first + "%b = add %one, %zero : i64"));
+  CHECK_FALSE(rows_apart("%c = eq %m, %one : bool", first + "%b = add %one, %zero : i64"));
   // What is larger than the smaller of two is the larger of them: max(m, 1) is m where it is 4 or more.
   CHECK(rows_apart("%c = le %four, %least : bool", first + "%b = sub %least, %one : i64"));
   CHECK_FALSE(rows_apart("%c = le %one, %least : bool", first + "%b = sub %least, %one : i64"));

@@ -77,10 +77,10 @@ Reads reads_of(const DefChain& versions, const Op* loop) {
       if (!versions.values.contains(op->operands[i])) continue;
       if (op->is(Opcode::get_))
         found.gets.push_back(op);
-      else if (op->is(Opcode::yield_) || op->is(Opcode::loop_))
+      else if (op->is(Opcode::yield_, Opcode::loop_))
         found.others |= !versions.forwards(*op, i);
       else
-        found.others |= !(op->is(Opcode::dim_) || op->is(Opcode::zeros_like_) || (i == 0 && is_write(*op)));
+        found.others |= !(op->is(Opcode::dim_, Opcode::zeros_like_) || (i == 0 && is_write(*op)));
     }
     if (op->is(Opcode::loop_)) before_an_iteration(op);
   });

@@ -25,8 +25,8 @@ std::string not_understood(const Op& access, const Op* loop) {
       if (def->is(Opcode::div_)) return "is a quotient, which may be the same in two iterations";
       if (def->is(Opcode::cast_)) return "is made of another kind of number";
       if (def->is(Opcode::loop_)) return "is what the loop" + at_line(*def) + " ends with";
-      if (def->is(Opcode::branch_) || def->is(Opcode::select_)) return "depends on a condition";
-      if (def->is(Opcode::imin_) || def->is(Opcode::imax_)) return "is a largest or smallest number";
+      if (def->is(Opcode::branch_, Opcode::select_)) return "depends on a condition";
+      if (def->is(Opcode::imin_, Opcode::imax_)) return "is a largest or smallest number";
     }
   return {};
 }
@@ -90,7 +90,7 @@ std::string why_dependent(const Uses& uses, const Op* loop, std::size_t state) {
     return head + ": iterations change it, and all of it is used or replaced" +
            (next->def ? at_line(*next->def) : "");
   }
-  if (next->def && (next->def->is(Opcode::branch_) || next->def->is(Opcode::select_)))
+  if (next->def && next->def->is(Opcode::branch_, Opcode::select_))
     return head + ": a condition" + at_line(*next->def) +
            " says what it becomes; sums under a condition, max and min, AND and OR may be taken in any order";
   return head + ", from which it is computed" + (next->def ? at_line(*next->def) : "");

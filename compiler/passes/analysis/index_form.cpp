@@ -196,6 +196,33 @@ std::optional<Counter> counter_of(const Op* loop) {
                  in_iterations(count->down ? bound : bound - 1, first)};
 }
 
+std::vector<Comparison> comparisons(const Value* condition, bool holds) {
+  const Op* const op = condition->def;
+  if (!op) return {};
+  if (op->is(Opcode::lnot_)) return comparisons(op->operands[0], !holds);
+  const auto both = [&](const Value* x, bool x_holds, const Value* y) {
+    std::vector<Comparison> all = comparisons(x, x_holds);
+    std::ranges::move(comparisons(y, holds), std::back_inserter(all));
+    return all;
+  };
+  if (op->is(holds ? Opcode::land_ : Opcode::lor_)) return both(op->operands[0], holds, op->operands[1]);
+  if (op->is(Opcode::branch_)) {  // AND and OR: one side is a constant
+    for (const bool side : {true, false}) {
+      const Op* const decided = constant(op->blocks[side ? 1 : 0]->ops.back()->operands[condition->index]);
+      if (decided && (decided->integer != 0) != holds)
+        return both(op->operands[0], side, op->blocks[side ? 0 : 1]->ops.back()->operands[condition->index]);
+    }
+    return {};
+  }
+  if (op->operands.size() != 2 || !(op->operands[0]->type == ir::I64)) return {};
+  const Value *const x = op->operands[0], *const y = op->operands[1];
+  const std::int64_t less = op->is(Opcode::lt_);
+  if (less || op->is(Opcode::le_)) return {holds ? Comparison{x, y, less} : Comparison{y, x, 1 - less}};
+  if (op->is(holds ? Opcode::eq_ : Opcode::ne_)) return {{x, y}, {y, x}};
+  if (op->is(holds ? Opcode::ne_ : Opcode::eq_)) return {{x, y, 0, true}};
+  return {};
+}
+
 bool made_in(const Value* v, const Block* block) {
   const Block* b = v->block;
   while (b && b != block) b = b->parent ? b->parent->parent : nullptr;
@@ -241,7 +268,15 @@ class Bounds {
         note(counter->last - IndexForm::of(counter->index));
         if (inside) counters_.push_back({counter->index, counter->first, counter->last});
       }
-      if (b->parent->is(Opcode::branch_)) note(b->parent->operands[0], b == b->parent->blocks[0]);
+      if (b->parent->is(Opcode::branch_))
+        for (const auto& [low, high, gap, differ] :
+             comparisons(b->parent->operands[0], b == b->parent->blocks[0])) {
+          const IndexForm distance = index_form(high) - index_form(low) - gap;
+          if (differ)
+            different_.push_back(distance);
+          else
+            note(distance);
+        }
       inside &= b->parent != loop;
     }
   }
@@ -337,24 +372,6 @@ class Bounds {
       const IndexForm q = f.divided(g);
       return parts(g, q, f - IndexForm(g) * q);
     });
-  }
-
-  /// That a condition holds, or does not.
-  void note(const Value* condition, bool holds, int deepest = 4) {
-    const Op* const op = condition->def;
-    if (!op || deepest == 0) return;
-    if (op->is(Opcode::lnot_)) return note(op->operands[0], !holds, deepest - 1);
-    if (op->is(holds ? Opcode::land_ : Opcode::lor_))
-      for (const Value* part : op->operands) note(part, holds, deepest - 1);
-    const bool less = op->is(Opcode::lt_), at_most = op->is(Opcode::le_);
-    const bool differs = op->is(holds ? Opcode::ne_ : Opcode::eq_);
-    if ((!less && !at_most && !differs) || !(op->operands[0]->type == ir::I64)) return;
-    const IndexForm gap = index_form(op->operands[1]) - index_form(op->operands[0]);
-    if (differs) {
-      different_.push_back(gap);
-      return;
-    }
-    note(holds ? gap - (less ? 1 : 0) : IndexForm() - gap - (less ? 0 : 1));
   }
 
   /// That a form is not negative, of use where it bounds one value.
@@ -664,9 +681,9 @@ Value* materialise(ir::Builder& b, const IndexForm& f) {
     for (const Unknown& u : product) {
       auto* v = const_cast<Value*>(u.value);
       if (u.is_size()) v = b.emit(Opcode::dim_, {v}, u.dimension);
-      term = term ? b.emit(Opcode::mul_, {term, v}) : v;
+      term = term ? b.mul({term, v}) : v;
     }
-    sum = sum ? b.emit(Opcode::add_, {sum, term}) : term;
+    sum = sum ? b.add({sum, term}) : term;
   }
   return sum ? sum : b.integer(0);
 }

@@ -101,6 +101,15 @@ struct Counter {
 /// Nothing for a loop that does not count by ones.
 std::optional<Counter> counter_of(const Op* loop);
 
+/// That low <= high - gap, or (`differ`) that the two are not equal.
+struct Comparison {
+  const Value *low = nullptr, *high = nullptr;
+  std::int64_t gap = 0;
+  bool differ = false;
+};
+/// The comparisons of integers that hold where a condition holds, or where it does not.
+std::vector<Comparison> comparisons(const Value* condition, bool holds);
+
 /// True for what is made in a block or below.
 bool made_in(const Value* v, const Block* block);
 /// True for a form of what is made elsewhere.

@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "lantern/compiler/passes/analysis/index_steps.hpp"
 #include "lantern/ir/op.hpp"
 #include "lantern/ir/shape.hpp"
 
@@ -27,7 +26,38 @@ constexpr std::int64_t largest_sum = std::int64_t{1} << 62;
 bool is_integer(const Value* v) { return v->type.is_scalar() && v->type.kind() == ir::Kind::i64; }
 
 bool is_lane_access(const Op& op) {
-  return op.is(Opcode::lane_get_) || op.is(Opcode::lane_set_) || op.is(Opcode::lane_add_at_);
+  return op.is(Opcode::lane_get_, Opcode::lane_set_, Opcode::lane_add_at_);
+}
+
+/// The first of a vector of indices, and how far it is from one to the next.
+struct IndexSteps {
+  IndexForm first;
+  std::int64_t step = 1;
+};
+/// The largest step, up or down.
+constexpr std::int64_t largest_multiple = 1 << 20;
+
+/// Of a vector of indices in equal steps; of one index itself.
+std::optional<IndexSteps> index_steps(const Value* index) {
+  if (!index->type.is_vector()) return IndexSteps{index_form(index)};
+  const Op* op = index->def;
+  if (!op) return {};
+  if (op->is(Opcode::lane_index_)) return IndexSteps{};
+  if (!op->is(Opcode::add_, Opcode::sub_, Opcode::mul_)) return {};
+  for (const std::size_t i : {0u, 1u}) {
+    const Op* splat = op->operands[1 - i]->def;
+    if (!splat || !splat->is(Opcode::lane_splat_)) continue;
+    const auto run = index_steps(op->operands[i]);
+    if (!run) return {};
+    const IndexForm by = index_form(splat->operands[0]);
+    if (op->is(Opcode::sub_) && i == 1) return IndexSteps{by - run->first, -run->step};
+    if (!op->is(Opcode::mul_))
+      return IndexSteps{op->is(Opcode::add_) ? run->first + by : run->first - by, run->step};
+    const auto factor = by.number();
+    if (!factor || *factor < 1 || *factor > largest_multiple / std::abs(run->step)) return {};
+    return IndexSteps{run->first * by, run->step * *factor};
+  }
+  return {};
 }
 
 }  // namespace
@@ -199,32 +229,10 @@ void IndexRanges::forget(std::size_t facts) {
 
 /// What a condition says of integers: sums that are not negative.
 std::vector<IndexRanges::Sum> IndexRanges::facts_of(const Value* condition, bool holds) {
-  const Op* op = condition->def;
-  if (!op) return {};
-  if (op->is(Opcode::lnot_)) return facts_of(op->operands[0], !holds);
-  if (op->is(holds ? Opcode::land_ : Opcode::lor_)) {
-    std::vector<Sum> all = facts_of(op->operands[0], holds);
-    std::ranges::move(facts_of(op->operands[1], holds), std::back_inserter(all));
-    return all;
-  }
-  if (op->is(Opcode::branch_)) {  // AND and OR: one side is a constant
-    for (const bool side : {true, false}) {
-      const Op* decided = constant(op->blocks[side ? 1 : 0]->ops.back()->operands[condition->index]);
-      if (!decided || (decided->integer != 0) == holds) continue;
-      std::vector<Sum> all = facts_of(op->operands[0], side);
-      const Value* other = op->blocks[side ? 0 : 1]->ops.back()->operands[condition->index];
-      std::ranges::move(facts_of(other, holds), std::back_inserter(all));
-      return all;
-    }
-    return {};
-  }
-  const bool less = op->is(Opcode::lt_), at_most = op->is(Opcode::le_);
-  const bool equal = op->is(holds ? Opcode::eq_ : Opcode::ne_);
-  if (!(less || at_most || equal) || !is_integer(op->operands[0])) return {};
-  const Sum x = sum_of(op->operands[0]), y = sum_of(op->operands[1]);
-  if (equal) return {difference(x, y), difference(y, x)};
-  if (holds) return {difference(y, x, less ? -1 : 0)};
-  return {difference(x, y, less ? 0 : -1)};
+  std::vector<Sum> facts;
+  for (const Comparison& c : comparisons(condition, holds))
+    if (!c.differ) facts.push_back(difference(sum_of(c.high), sum_of(c.low), -c.gap));
+  return facts;
 }
 
 void IndexRanges::assume(const Value* condition, bool holds) {
@@ -339,7 +347,7 @@ std::optional<IndexRanges::Limit> IndexRanges::limit(const Op& loop, std::size_t
       const Op* otherwise = constant(op->blocks[1]->ops.back()->operands[index]);
       if (otherwise && otherwise->integer == 0) conditions.push_back(op->operands[0]);
     }
-    if (!op->is(Opcode::lt_) && !op->is(Opcode::le_)) continue;
+    if (!op->is(Opcode::lt_, Opcode::le_)) continue;
     const Value *number = op->operands[up ? 0 : 1], *bound = op->operands[up ? 1 : 0];
     if (number != head->params[counter]) continue;
     if (bound->block == head && !constant(bound)) continue;
@@ -359,8 +367,7 @@ void IndexRanges::loop(const Op& op) {
     const Sum state = sum_of(head->params[i]), first = sum_of(op.operands[i]);
     sums_[body->params[i]] = state;
     const Op* next = body->ops.back()->operands[i]->def;
-    if (!next || !(next->is(Opcode::add_) || next->is(Opcode::sub_)) || next->operands[0] != body->params[i])
-      continue;
+    if (!next || !next->is(Opcode::add_, Opcode::sub_) || next->operands[0] != body->params[i]) continue;
     const Op* by = constant(next->operands[1]);
     if (!by || by->integer == 0 || by->integer < -largest_step || by->integer > largest_step) continue;
     const bool up = next->is(Opcode::add_) == (by->integer > 0);
@@ -423,13 +430,13 @@ bool IndexRanges::visible(const Sum& s, const Block* from) const {
          });
 }
 
-IntegerSum IndexRanges::materialise(const Sum& s) const {
-  IntegerSum w{s.constant, {}};
+IndexForm IndexRanges::form(const Sum& s) const {
+  IndexForm f = s.constant;
   for (const auto& [u, factor] : s.terms) {
     const Unknown& x = unknowns_[static_cast<std::size_t>(u)];
-    w.terms.push_back({in_body(x.value), x.size ? x.dimension : -1, factor});
+    f += IndexForm::of({in_body(x.value), x.dimension}) * factor;
   }
-  return w;
+  return f;
 }
 
 /// How a loop counts that does nothing but compute in its iterations, and ends by one comparison of its
@@ -438,23 +445,12 @@ std::optional<IndexRanges::Counting> IndexRanges::counting(const Op& loop,
                                                            const std::vector<Sum>& condition) {
   const Block *head = loop.blocks[0], *body = loop.blocks[1];
   const Op* test = head->ops.back()->operands[0]->def;
-  if (condition.size() != 1 || !test || !(test->is(Opcode::lt_) || test->is(Opcode::le_))) return {};
+  if (condition.size() != 1 || !test || !test->is(Opcode::lt_, Opcode::le_)) return {};
   bool pure = true;
   for (Block* b : loop.blocks)
     ir::walk(b, [&](const Op* op) {
-      switch (op->code) {
-        case Opcode::check_:
-        case Opcode::print_:
-        case Opcode::call_:
-        case Opcode::fun_:
-        case Opcode::jump_:
-        case Opcode::closure_:
-        case Opcode::halt_:
-          pure = false;
-          break;
-        default:
-          break;
-      }
+      pure &= !op->is(Opcode::check_, Opcode::print_, Opcode::call_, Opcode::fun_, Opcode::jump_,
+                      Opcode::closure_, Opcode::halt_);
     });
   if (!pure) return {};
   for (const auto& [u, factor] : condition[0].terms) {
@@ -496,7 +492,7 @@ int IndexRanges::check_before(const Counting& loop, const Op& access, const Sum&
   Sum first = rest, end = rest;
   if (factor == 0) {
     add(end, {1, {}, true}, 1);
-    check.iterations = materialise(difference(loop.end, loop.first));
+    check.iterations = form(difference(loop.end, loop.first));
     if (!small(loop.first) || !small(loop.end)) return -1;
   } else if (factor == 1) {
     add(first, loop.first, 1);
@@ -513,9 +509,9 @@ int IndexRanges::check_before(const Counting& loop, const Op& access, const Sum&
   }
   for (const Sum* s : std::initializer_list<const Sum*>{&first, &end, &size})
     if (!printable(*s)) return -1;
-  check.first = materialise(first);
-  check.end = materialise(end);
-  check.size = materialise(size);
+  check.first = form(first);
+  check.end = form(end);
+  check.size = form(size);
   check.count = count;
   check.access = &access;
   return add_check(loop, std::move(check));
@@ -529,17 +525,11 @@ bool IndexRanges::printable(const Sum& s) const {
 
 int IndexRanges::add_check(const Counting& loop, LoopCheck check) {
   auto& checks = checks_[loop.loop];
-  const auto same = [](const IntegerSum& x, const IntegerSum& y) {
-    return x.constant == y.constant && std::ranges::equal(x.terms, y.terms, [](const auto& a, const auto& b) {
-             return a.value == b.value && a.dimension == b.dimension && a.factor == b.factor;
-           });
-  };
-  for (std::size_t i = 0; i < checks.size(); ++i)
-    if (same(checks[i].first, check.first) && same(checks[i].end, check.end) &&
-        checks[i].count == check.count && same(checks[i].size, check.size) &&
-        checks[i].iterations.has_value() == check.iterations.has_value() && checks[i].start == check.start &&
-        checks[i].times == check.times)
-      return static_cast<int>(i);
+  const auto known = std::ranges::find_if(checks, [&](const LoopCheck& c) {
+    return c.first == check.first && c.end == check.end && c.count == check.count && c.size == check.size &&
+           c.iterations == check.iterations && c.start == check.start && c.times == check.times;
+  });
+  if (known != checks.end()) return static_cast<int>(known - checks.begin());
   checks.push_back(std::move(check));
   return static_cast<int>(checks.size() - 1);
 }
@@ -570,9 +560,9 @@ int IndexRanges::wrapping_check_before(const Counting& loop, const Op& access, c
   LoopCheck check;
   check.start = s->rest + (loop.step < 0 ? *times : 0);
   check.times = *times;
-  check.first = materialise(low);
-  check.end = materialise(end);
-  check.size = materialise(size);
+  check.first = form(low);
+  check.end = form(end);
+  check.size = form(size);
   check.step = loop.step;
   check.count = count;
   check.access = &access;
@@ -703,7 +693,7 @@ std::optional<IndexRanges::Lanes> IndexRanges::lanes(const Value* index) {
     } else if (op->is(Opcode::sub_) && i == 1) {
       factor = -1;
       r.first = by;
-    } else if (op->is(Opcode::add_) || op->is(Opcode::sub_)) {
+    } else if (op->is(Opcode::add_, Opcode::sub_)) {
       add(r.first, by, op->is(Opcode::add_) ? 1 : -1);
     } else {
       return {};
@@ -718,7 +708,7 @@ std::optional<IndexRanges::Lanes> IndexRanges::lanes(const Value* index) {
 
 void IndexRanges::access(const Op& op) {
   const Value* t = op.operands[0];
-  const bool rows = op.is(Opcode::take_) || op.is(Opcode::add_take_);
+  const bool rows = op.is(Opcode::take_, Opcode::add_take_);
   const std::size_t indices = rows ? 1 : t->type.dims().size();
   std::vector<KnownRange> known(1 + indices);
   for (std::size_t i = 0; i < indices; ++i) {

@@ -15,17 +15,6 @@
 
 namespace lantern::passes {
 
-/// constant + sum of factors times integers: values, or sizes of tensors.
-struct IntegerSum {
-  struct Term {
-    const ir::Value* value = nullptr;
-    int dimension = -1;  ///< of a tensor; -1: the value itself
-    std::int64_t factor = 0;
-  };
-  std::int64_t constant = 0;
-  std::vector<Term> terms;
-};
-
 /// A check of all indices that one access has in a loop, to be made before it: first, first + step, ... below
 /// end, and after each `count` - 1 that follow it, must be below size. With step -1 they come in falling
 /// order. There is nothing to check where end is not above first; `iterations`, where given, must then be positive
@@ -35,9 +24,9 @@ struct IntegerSum {
 /// `first` to below `end` as it is compared; the index is so many times that number, and the start. Where `times` is
 /// negative, the indices fall as the loop counts up.
 struct LoopCheck {
-  IntegerSum first, end, size;
+  IndexForm first, end, size;
   std::int64_t step = 1, count = 1;
-  std::optional<IntegerSum> iterations;
+  std::optional<IndexForm> iterations;
   std::optional<IndexForm> start;
   std::int64_t times = 1;
   const ir::Op* access = nullptr;  ///< the first one that it is for
@@ -105,7 +94,7 @@ class IndexRanges {
                             std::int64_t count, const Sum& size);
   int add_check(const Counting& loop, LoopCheck check);
   bool printable(const Sum& s) const;
-  IntegerSum materialise(const Sum& s) const;
+  IndexForm form(const Sum& s) const;
   static const ir::Value* in_body(const ir::Value* v);
   bool visible(const Sum& s, const ir::Block* from) const;
 

@@ -283,10 +283,10 @@ class Analysis {
   bool selectable(const Op& op, const Op& from) const {
     for (const Block* b : op.blocks)
       for (const Op* o : b->ops) {
-        if (o->is(Opcode::yield_) || o->is(Opcode::constant_) || o->is(Opcode::undef_)) continue;
+        if (o->is(Opcode::yield_, Opcode::constant_, Opcode::undef_)) continue;
         if (o->is(Opcode::branch_) && selectable(*o, from)) continue;
         if (is_access(*o) && can_be_made_by_all(*o, from)) continue;
-        if ((o->is(Opcode::cast_) || o->is(Opcode::cast_like_)) && legal(*o)) continue;
+        if (o->is(Opcode::cast_, Opcode::cast_like_) && legal(*o)) continue;
         if (!ir::info(o->code).elementwise || !o->result()->type.is_scalar()) return false;
         if (divides_integers(*o)) return false;
       }
@@ -383,16 +383,8 @@ class Analysis {
 
   /// Written as a call: a function of the mathematical library.
   static bool is_function(const Op& op) {
-    switch (op.code) {
-      case Opcode::min_:
-      case Opcode::max_:
-      case Opcode::abs_:
-      case Opcode::sqrt_:
-        return false;
-      default:
-        return ir::info(op.code).elementwise &&
-               ir::info(op.code).expression.find('(') != std::string_view::npos;
-    }
+    if (op.is(Opcode::min_, Opcode::max_, Opcode::abs_, Opcode::sqrt_)) return false;
+    return ir::info(op.code).elementwise && ir::info(op.code).expression.find('(') != std::string_view::npos;
   }
 
   /// True where lanes access elements of one tensor that differ.
@@ -495,12 +487,11 @@ TapeUses tape_uses(const ir::Module& module) {
 }
 
 bool is_uniform_fill(const Value* t) {
-  return t->def &&
-         (t->def->is(Opcode::fill_) || t->def->is(Opcode::zeros_like_) || t->def->is(Opcode::undef_));
+  return t->def && t->def->is(Opcode::fill_, Opcode::zeros_like_, Opcode::undef_);
 }
 
 bool is_ordered_sum(const Op& op) {
-  return (op.is(Opcode::add_) || op.is(Opcode::sub_)) && op.result()->type.is_float_element() &&
+  return op.is(Opcode::add_, Opcode::sub_) && op.result()->type.is_float_element() &&
          op.loc.part != ir::Part::backward;
 }
 

@@ -16,8 +16,7 @@ namespace {
 
 /// Free of effects, so that nothing misses it when its results are not used.
 bool removable(const Op& op) {
-  if (op.is(Opcode::ref_new_) || op.is(Opcode::slot_) || op.is(Opcode::ref_get_))
-    return true;
+  if (op.is(Opcode::ref_new_, Opcode::slot_, Opcode::ref_get_)) return true;
   if (op.is(Opcode::external_)) return !ir::is_ordered_call(op);
   return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::yield_);
 }
@@ -36,23 +35,10 @@ bool only_type_matters(const Op& op, std::size_t i) {
 }
 
 bool may_write_memory(const Op& op) {
-  switch (op.code) {
-    case Opcode::jump_:
-    case Opcode::call_:
-    case Opcode::loop_:
-    case Opcode::ref_set_:
-    case Opcode::ref_add_:
-    case Opcode::ref_acc_:
-    case Opcode::push_:
-    case Opcode::pop_:
-    case Opcode::check_:
-    case Opcode::forget_:
-    case Opcode::print_:
-    case Opcode::external_:
-      return true;
-    default:
-      return op.in_place;
-  }
+  return op.is(Opcode::jump_, Opcode::call_, Opcode::loop_, Opcode::ref_set_, Opcode::ref_add_,
+               Opcode::ref_acc_, Opcode::push_, Opcode::pop_, Opcode::check_, Opcode::forget_, Opcode::print_,
+               Opcode::external_) ||
+         op.in_place;
 }
 
 }  // namespace
@@ -69,7 +55,7 @@ LiveUses::LiveUses(const ir::Function& function) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const int position = static_cast<int>(i);
     if (ops[i]->is(Opcode::ref_get_)) reads_.emplace(ops[i], position);
-    if (ops[i]->is(Opcode::call_) || ops[i]->is(Opcode::jump_)) calls_.push_back(position);
+    if (ops[i]->is(Opcode::call_, Opcode::jump_)) calls_.push_back(position);
     for (const ir::Value* v : ops[i]->operands)
       if (v->type.is_ref() && !ops[i]->is(Opcode::ref_get_)) cell_writes_[v].last = position;
   }

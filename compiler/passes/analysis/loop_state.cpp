@@ -20,8 +20,8 @@ std::optional<Opcode> conjunction_or_disjunction(const Op& branch) {
   const Value* sides[2] = {};
   for (std::size_t i = 0; i < 2; ++i) {
     const Block* side = branch.blocks[i];
-    if (std::ranges::any_of(
-            side->ops, [](const Op* op) { return !op->is(Opcode::constant_) && !op->is(Opcode::yield_); }))
+    if (std::ranges::any_of(side->ops,
+                            [](const Op* op) { return !op->is(Opcode::constant_, Opcode::yield_); }))
       return {};
     sides[i] = side->ops.back()->operands[0];
   }
@@ -67,7 +67,7 @@ class Path {
   }
 
  private:
-  static bool asks_for_shape(const Op& op) { return op.is(Opcode::dim_) || op.is(Opcode::zeros_like_); }
+  static bool asks_for_shape(const Op& op) { return op.is(Opcode::dim_, Opcode::zeros_like_); }
 
   Value* through_branch(Value* v, const Op& branch) {
     if (!branch.is(Opcode::branch_)) return nullptr;
@@ -124,37 +124,33 @@ class Path {
   std::unordered_set<const Op*> seen_;  ///< reads
 };
 
-/// True where a value is a sum, used once, of the element that is set and of other things, and nothing else
-/// reads what the element was: t[i] = t[i] + x - y.
-bool adds_to_own_element(const Uses& uses, const Value* v, const Op& set) {
-  constexpr int longest = 16;
-  std::vector<const Value*> parts{v};
-  for (int looked = 0; !parts.empty() && looked < longest; ++looked) {
-    const Op* const op = parts.back()->def;
-    parts.pop_back();
-    if (!op || !uses.once(op->result())) continue;
-    if (op->is(Opcode::get_) && op->result() != v && op->operands[0] == set.operands[0] &&
-        same_element(*op, set))
-      return true;
-    if (op->is(Opcode::sub_)) parts.push_back(op->operands[0]);
-    if (op->is(Opcode::add_)) parts.insert(parts.end(), op->operands.rbegin(), op->operands.rend());
-  }
-  return false;
-}
-
 void note_sums(const Uses& uses, LoopStateSummary& found) {
   std::size_t sums = 0;
   for (const Op* op : found.updates) {
     if (op->is(Opcode::add_at_)) continue;
-    const Value* const sum = op->operands.back();
-    if (!op->is(Opcode::set_) || !adds_to_own_element(uses, sum, *op)) return;
-    found.ordered_sum |= is_ordered_sum(*sum->def);
+    if (!op->is(Opcode::set_) || !read_of_own_element(uses, *op)) return;
+    found.ordered_sum |= is_ordered_sum(*op->operands.back()->def);
     ++sums;
   }
   found.is_read_modify_write_sum = sums > 0 && sums == found.reads.size();
 }
 
 }  // namespace
+
+const Op* read_of_own_element(const Uses& uses, const Op& set) {
+  constexpr int longest = 16;
+  std::vector<const Value*> parts{set.operands.back()};
+  for (int looked = 0; !parts.empty() && looked < longest; ++looked) {
+    const Op* const op = parts.back()->def;
+    parts.pop_back();
+    if (!op || !uses.once(op->result())) continue;
+    if (op->is(Opcode::get_) && looked > 0 && op->operands[0] == set.operands[0] && same_element(*op, set))
+      return op;
+    if (op->is(Opcode::sub_)) parts.push_back(op->operands[0]);
+    if (op->is(Opcode::add_)) parts.insert(parts.end(), op->operands.rbegin(), op->operands.rend());
+  }
+  return nullptr;
+}
 
 bool LoopStateSummary::is_pure_accumulation() const {
   return !extreme && reads.empty() &&

@@ -34,6 +34,10 @@ struct LoopStateSummary {
   std::vector<const Op*> accesses() const;
 };
 
+/// The read of the element that is set, where the value set is a sum, used once, of what the element was and
+/// of other things, and nothing else asks for what it was: t[i] = t[i] + x - y. Else null.
+const Op* read_of_own_element(const Uses& uses, const Op& set);
+
 /// How a loop uses a piece of its state; nothing where that is anything else, or where its condition asks for
 /// it.
 std::optional<LoopStateSummary> state_use(const Uses& uses, const Op* loop, std::size_t state);

@@ -13,7 +13,7 @@ std::optional<std::int64_t> step_of(const Op* loop, std::size_t state) {
   const Block* body = loop->blocks[1];
   if (!body->params[state]->type.is_integer()) return {};
   const Op* next = body->ops.back()->operands[state]->def;
-  if (!next || !(next->is(Opcode::add_) || next->is(Opcode::sub_))) return {};
+  if (!next || !next->is(Opcode::add_, Opcode::sub_)) return {};
   // x + c, c + x or x - c
   const Value *x = next->operands[0], *c = next->operands[1];
   if (next->is(Opcode::add_) && constant(x)) std::swap(x, c);
@@ -25,8 +25,8 @@ Value* stepped(ir::Builder& b, Value* first, std::int64_t step, Value* iteration
   const ir::Type type = first->type;
   Value* way =
       type == ir::I64 ? iterations : b.emit(Opcode::cast_, {iterations}, static_cast<std::int64_t>(type.kind()));
-  if (step != 1) way = b.emit(Opcode::mul_, {way, b.integer(step, type)});
-  return b.emit(Opcode::add_, {first, way});
+  if (step != 1) way = b.mul({way, b.integer(step, type)});
+  return b.add({first, way});
 }
 
 bool cannot_overflow(const Value* v, int steps) {
@@ -34,26 +34,15 @@ bool cannot_overflow(const Value* v, int steps) {
   if (!op || steps == 0) return false;
   constexpr std::int64_t small = 1 << 20;
   if (op->is(Opcode::constant_)) return op->integer >= -small && op->integer <= small;
-  switch (op->code) {
-    case Opcode::dim_:
-      return true;
-    case Opcode::add_:
-    case Opcode::sub_:
-    case Opcode::imin_:
-    case Opcode::imax_:
-    case Opcode::div_:
-      return std::ranges::all_of(op->operands,
-                                 [&](const Value* x) { return cannot_overflow(x, steps - 1); });
-    default:
-      return false;
-  }
+  if (!op->is(Opcode::add_, Opcode::sub_, Opcode::imin_, Opcode::imax_, Opcode::div_))
+    return op->is(Opcode::dim_);
+  return std::ranges::all_of(op->operands, [&](const Value* x) { return cannot_overflow(x, steps - 1); });
 }
 
 Value* iterations_between(ir::Builder& b, Value* first, Value* bound) {
   const bool from_zero = constant(first) && constant(first)->integer <= 0;
-  if (!from_zero && !(cannot_overflow(first) && cannot_overflow(bound)))
-    bound = b.emit(Opcode::imax_, {bound, first});
-  return b.emit(Opcode::sub_, {bound, first});
+  if (!from_zero && !(cannot_overflow(first) && cannot_overflow(bound))) bound = b.imax({bound, first});
+  return b.sub({bound, first});
 }
 
 std::optional<CountedLoop> counts(const Op* loop) {
@@ -169,7 +158,7 @@ Op* only_loop(const Block* body) {
   for (Op* op : body->ops) {
     const bool integer =
         ir::info(op->code).elementwise && op->result()->type.is_integer() && op->result()->type.is_scalar() && !divides_integers(*op);
-    if (op->is(Opcode::constant_) || op->is(Opcode::dim_) || op->is(Opcode::yield_) || integer) continue;
+    if (op->is(Opcode::constant_, Opcode::dim_, Opcode::yield_) || integer) continue;
     if (!op->is(Opcode::loop_) || found) return nullptr;
     found = op;
   }

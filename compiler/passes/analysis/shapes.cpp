@@ -29,7 +29,7 @@ void Shapes::note(const Op* op) {
   if (op->is(Opcode::push_)) return note_push(op);
   if (op->is(Opcode::pop_)) note_pop(op);
   if (op->is(Opcode::loop_)) return note_loop(op);
-  if (op->is(Opcode::branch_) || op->is(Opcode::call_)) note_ways(op);
+  if (op->is(Opcode::branch_, Opcode::call_)) note_ways(op);
   if (op->results.size() != 1 || !op->result()->type.is_tensor() || !op->blocks.empty()) return;
   const Value* const by = ir::shaped_like(*op);
   if (by && by->type.is_tensor()) origins_[op->result()] = of(by);
@@ -73,7 +73,7 @@ const Value* Shapes::origin(const Value* v) {
     v = of(v);
     if (!v->def) return v;
     const Value* by = nullptr;
-    if (v->def->is(Opcode::branch_) || v->def->is(Opcode::call_)) {
+    if (v->def->is(Opcode::branch_, Opcode::call_)) {
       by = origin_of_ways(*v->def, v->index);
       if (by) origins_[v] = const_cast<Value*>(by);
     } else if (v->def->is(Opcode::loop_))

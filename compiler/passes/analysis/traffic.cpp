@@ -33,8 +33,8 @@ const Value* memory(const Value* v) {
       v = loop->operands[v->index];
     } else if (op->is(Opcode::loop_)) {
       v = op->operands[v->index];
-    } else if (is_write(*op) || op->is(Opcode::take_) || op->is(Opcode::slice_) ||
-               op->is(Opcode::reshape_) || op->is(Opcode::add_take_) || op->is(Opcode::add_slice_)) {
+    } else if (is_write(*op) || op->is(Opcode::take_, Opcode::slice_, Opcode::reshape_, Opcode::add_take_,
+                                       Opcode::add_slice_)) {
       v = op->operands[0];
     } else {
       return v;

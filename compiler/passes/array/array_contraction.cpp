@@ -35,7 +35,7 @@ class Elements {
     auto use = state_use(uses_, loop_, state);
     if (!use || !use->is_straight(loop_)) return false;
     chain_ = std::move(use->values);
-    const auto asks_for_shape = [](const ir::Use& u) { return u.op->is(Opcode::dim_) || u.op->is(Opcode::zeros_like_); };
+    const auto asks_for_shape = [](const ir::Use& u) { return u.op->is(Opcode::dim_, Opcode::zeros_like_); };
     return std::ranges::none_of(chain_, [&](const Value* v) { return std::ranges::any_of(uses_.of(v), asks_for_shape); }) &&
            std::ranges::all_of(use->accesses(), [&](const Op* op) { return place(*op, iterations); });
   }
@@ -95,12 +95,11 @@ class Elements {
   Value* value(std::map<Place, Value*>& now, const Place& at) {
     if (const auto it = now.find(at); it != now.end()) return it->second;
     if (!fill_.zeros) return now[at] = fill_.fill->operands[0];
-    ir::Builder b = ir::Builder::before(loop_->blocks[1]->ops.front());
-    b.loc = {};
+    ir::Builder b = ir::Builder::before(loop_->blocks[1]->ops.front(), {});
     return now[at] = b.op(Opcode::constant_, {}, {ir::Type(fill_.fill->result()->type.element())})->result();
   }
   /// x + y, where `at` is.
-  static Value* sum(Value* x, Value* y, Op* at) { return ir::Builder::before(at).emit(Opcode::add_, {x, y}); }
+  static Value* sum(Value* x, Value* y, Op* at) { return ir::Builder::before(at).add({x, y}); }
 
   ir::Module& module_;
   Op* loop_;

@@ -67,7 +67,9 @@ class Branch {
     }
     std::ranges::reverse(writes);
     // What prints or calls stays behind the write before it, which may fail.
-    const auto is_seen = [](const Op* op) { return op->is(Opcode::print_) || op->is(Opcode::call_) || !op->blocks.empty(); };
+    const auto is_seen = [](const Op* op) {
+      return op->is(Opcode::print_, Opcode::call_) || !op->blocks.empty();
+    };
     const auto first = writes.empty() ? block->ops.end() : std::ranges::find(block->ops, writes.front());
     if (std::any_of(first, block->ops.end(), is_seen)) writes.clear();
     return v;
@@ -89,7 +91,7 @@ class Branch {
     const Op *const x = a->def, *const y = b->def;
     if (!x || !y || !is_inside(a) || !is_inside(b) || left_-- <= 0 || !(a->type == b->type)) return false;
     if (x->is(Opcode::constant_) && y->is(Opcode::constant_)) return same_constant(*x, *y);
-    const bool moves = x->code == y->code && (x->is(Opcode::add_) || x->is(Opcode::sub_) || x->is(Opcode::mul_));
+    const bool moves = x->code == y->code && x->is(Opcode::add_, Opcode::sub_, Opcode::mul_);
     return moves && same_index(x->operands[0], y->operands[0]) && same_index(x->operands[1], y->operands[1]);
   }
   bool is_inside(const Value* v) const { return std::ranges::find(branch_->blocks, v->block) != branch_->blocks.end(); }

@@ -26,8 +26,7 @@ bool is_splittable(const Op* loop) {
   bool simple = true;
   ir::walk(loop->blocks[1], [&](const Op* op) {
     ++size;
-    simple &= op->is(Opcode::branch_) || op->is(Opcode::yield_) ||
-              (is_on_tape(*op) && op->parent == loop->blocks[1]) ||
+    simple &= op->is(Opcode::branch_, Opcode::yield_) || (is_on_tape(*op) && op->parent == loop->blocks[1]) ||
               is_pure(*op);
   });
   return simple && size <= most_copied;
@@ -53,7 +52,7 @@ std::optional<Point> compared(const Op* loop) {
   const Block* const body = loop->blocks[1];
   const Uses uses(loop);
   for (const Op* op : body->ops) {
-    if ((!op->is(Opcode::eq_) && !op->is(Opcode::ne_)) || !(op->operands[0]->type == ir::I64)) continue;
+    if ((!op->is(Opcode::eq_, Opcode::ne_)) || !(op->operands[0]->type == ir::I64)) continue;
     if (std::ranges::none_of(uses.of(op->result()),
                              [](const ir::Use& use) { return use.op->is(Opcode::branch_); }))
       continue;
@@ -163,16 +162,15 @@ class Split {
   /// `tapes`: of each tape one for each part, the iterations in rising order, whichever way the loop counts.
   void run(const std::map<std::int64_t, std::array<std::int64_t, 3>>& tapes) {
     ir::Builder b = ir::Builder::before(loop_);
-    b.loc = loop_->loc;
     index_ = counter_.index->index;
     const bool up = counter_.step > 0;
     Value* const at = materialise(b, point_.at);
-    Value* const next = b.emit(Opcode::add_, {at, b.integer(1)});
+    Value* const next = b.add({at, b.integer(1)});
     std::vector<Value*> state = loop_->operands;
     state = up ? part(b, state, at, nullptr, tapes, 0) : part(b, state, nullptr, at, tapes, 2);
     state[index_] = at;
     state = iteration(b, state, tapes, 1);
-    Value* const before = b.emit(Opcode::sub_, {at, b.integer(1)});
+    Value* const before = b.sub({at, b.integer(1)});
     state[index_] = up ? next : before;
     state = up ? part(b, state, nullptr, nullptr, tapes, 2) : part(b, state, nullptr, nullptr, tapes, 0);
     replace_loop(loop_, state);
@@ -184,19 +182,19 @@ class Split {
   /// Up to below `end`, or to the loop's own; of a loop that counts down to `above`, or to its own end.
   std::vector<Value*> part(ir::Builder& b, std::vector<Value*> state, Value* end, Value* above,
                            const Tapes& tapes, std::size_t which) {
-    if (above) state[index_] = b.emit(Opcode::sub_, {state[index_], above});
+    if (above) state[index_] = b.sub({state[index_], above});
     return build_while(
         b, state,
         [&](ir::Builder& head, const std::vector<Value*>& now) {
-          if (end) return head.emit(Opcode::lt_, {now[index_], end});
+          if (end) return head.lt({now[index_], end});
           Renaming names = ir::pairs(loop_->blocks[0]->params, now);
           return ir::clone(head, *loop_->blocks[0], names)[0];
         },
         [&](ir::Builder& body, std::vector<Value*> now) {
           Value* const counts = now[index_];
-          if (above) now[index_] = body.emit(Opcode::add_, {counts, above});
+          if (above) now[index_] = body.add({counts, above});
           std::vector<Value*> next = iteration(body, now, tapes, which);
-          if (above) next[index_] = body.emit(Opcode::sub_, {counts, body.integer(1)});
+          if (above) next[index_] = body.sub({counts, body.integer(1)});
           return next;
         },
         loop_);

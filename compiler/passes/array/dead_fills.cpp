@@ -165,8 +165,7 @@ bool own_starts(const ir::Function& f, const std::vector<Op*>& loops) {
       if (!from) continue;
       if (std::size_t& others = left.try_emplace(start, uses.count(start)).first->second; others-- <= 1)
         continue;
-      ir::Builder b = ir::Builder::before(loop);
-      b.loc = start->def->loc;
+      ir::Builder b = ir::Builder::before(loop, start->def->loc);
       std::vector<Value*> operands{const_cast<Value*>(from->like)};
       if (from->fill) {
         operands = from->fill->operands;
@@ -192,7 +191,6 @@ bool own_results(const ir::Function& f) {
   });
   for (Op* op : calls) {
     ir::Builder b = ir::Builder::before(op);
-    b.loc = op->loc;
     op->operands.back() = uninitialised_like(b, op->operands.back());
   }
   return !calls.empty();
@@ -215,8 +213,7 @@ void dead_fills(ir::Module& module) {
         Writes writes(loop, i, *fill, *uses);
         if (!writes.cover_all()) continue;
         writes.set_sums();
-        ir::Builder b = ir::Builder::before(loop);
-        b.loc = start->def->loc;
+        ir::Builder b = ir::Builder::before(loop, start->def->loc);
         loop->operands[i] = uninitialised_like(b, start);
         any = true;
       }

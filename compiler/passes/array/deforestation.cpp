@@ -36,8 +36,8 @@ class PointUpdateElimination {
     ir::Builder b = ir::Builder::before(get);
     Value* here = nullptr;
     for (std::size_t d = 0; d < rank; ++d) {
-      Value* same = b.emit(Opcode::eq_, {get->operands[1 + d], set.operands[1 + d]});
-      here = here ? b.emit(Opcode::land_, {here, same}) : same;
+      Value* same = b.eq({get->operands[1 + d], set.operands[1 + d]});
+      here = here ? b.land({here, same}) : same;
     }
     std::vector<Value*> place = get->operands;
     place[0] = set.operands[0];
@@ -103,7 +103,7 @@ class Row {
   }
   bool may_use(const Op& op, const Value* v) const {
     if (&op == take_) return true;
-    if (op.is(Opcode::yield_) || op.is(Opcode::loop_)) {
+    if (op.is(Opcode::yield_, Opcode::loop_)) {
       for (std::size_t i = 0; i < op.operands.size(); ++i)
         if (op.operands[i] == v && (!versions_.forwards(op, i) ||
                                     (op.is(Opcode::loop_) && uses_.count(op.blocks[0]->params[i]) > 0)))

@@ -99,9 +99,8 @@ bool is_dead_copy(const Op* nest, const Uses& uses, std::size_t copies) {
   ir::walk(nest->blocks[1], [&](const Op* op) {
     gets += op->is(Opcode::get_);
     sets += op->is(Opcode::set_);
-    pure &= op->is(Opcode::get_) || op->is(Opcode::set_) || op->is(Opcode::loop_) || op->is(Opcode::yield_) ||
-            (op->blocks.empty() && ir::info(op->code).elementwise && !op->is(Opcode::div_) &&
-             !op->is(Opcode::rem_)) ||
+    pure &= op->is(Opcode::get_, Opcode::set_, Opcode::loop_, Opcode::yield_) ||
+            (op->blocks.empty() && ir::info(op->code).elementwise && !op->is(Opcode::div_, Opcode::rem_)) ||
             op->is(Opcode::constant_);
   });
   return pure && gets == copies && sets == copies;

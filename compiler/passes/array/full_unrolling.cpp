@@ -23,8 +23,7 @@ std::int64_t iterations_to_write(Op* loop) {
   bool fits = true;
   ir::walk(loop->blocks[1], [&](const Op* op) {
     ++size;
-    fits &=
-        !op->is(Opcode::loop_) && !op->is(Opcode::push_) && !op->is(Opcode::pop_) && !op->is(Opcode::call_);
+    fits &= !op->is(Opcode::loop_, Opcode::push_, Opcode::pop_, Opcode::call_);
   });
   return fits && size * static_cast<std::size_t>(*iterations) <= most_unrolled_operations ? *iterations : 0;
 }

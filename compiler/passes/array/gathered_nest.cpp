@@ -10,7 +10,7 @@ namespace lantern::passes {
 namespace {
 
 /// Both conditions, of which there may be none.
-Value* both(ir::Builder& b, Value* x, Value* y) { return x && y ? b.emit(Opcode::land_, {x, y}) : x ? x : y; }
+Value* both(ir::Builder& b, Value* x, Value* y) { return x && y ? b.land({x, y}) : x ? x : y; }
 
 /// What one side makes of a tensor where a condition holds, or there is none; else the other.
 template <class One, class Other>
@@ -42,9 +42,9 @@ Value* GatheredNest::run(ir::Builder& b, Value* t, const std::optional<Start>& s
   const auto iterations = [&](std::size_t k, std::int64_t least) {
     const IterationRange& range = level(k).range;
     Value *const first = materialise(b, range.first), *const end = materialise(b, range.last);
-    Value* const one = b.emit(Opcode::lt_, {first, end});
+    Value* const one = b.lt({first, end});
     if (least <= 1) return one;
-    return both(b, one, b.emit(Opcode::le_, {materialise(b, moved(range.first, least)), end}));
+    return both(b, one, b.le({materialise(b, moved(range.first, least)), end}));
   };
   const std::int64_t ends = spread_[last()].to - spread_[last()].from;
   if (ends > 0 || start_) wide_ = iterations(last(), ends);
@@ -73,8 +73,8 @@ Value* GatheredNest::size(ir::Builder& b, Value* t, std::size_t level) const {
 /// Whether an element's number is in a span of iterations.
 Value* GatheredNest::reaches(ir::Builder& b, std::size_t k, Value* number, const Span& span) const {
   const IterationRange& range = level(k).range;
-  Value* const from = b.emit(Opcode::le_, {materialise(b, moved(range.first, span.from)), number});
-  return both(b, from, b.emit(Opcode::lt_, {number, materialise(b, moved(range.last, span.to))}));
+  Value* const from = b.le({materialise(b, moved(range.first, span.from)), number});
+  return both(b, from, b.lt({number, materialise(b, moved(range.last, span.to))}));
 }
 
 /// Whether the iterations at a distance from a row are there.
@@ -94,8 +94,8 @@ Value* GatheredNest::rows(ir::Builder& b, Value* t, const Here& here) {
   if (whole()) {
     // An index outside raises, if there is an iteration.
     Value *const zero = b.integer(0), *const end = size(b, t, k);
-    from = b.emit(Opcode::select_, {some_, b.emit(Opcode::imin_, {zero, from}), zero});
-    to = b.emit(Opcode::select_, {some_, b.emit(Opcode::imax_, {end, to}), end});
+    from = b.select({some_, b.imin({zero, from}), zero});
+    to = b.select({some_, b.imax({end, to}), end});
   }
   const bool exact = !whole() && reached.from == adds.from && reached.to == adds.to;
   return build_for(b, from, to, t, [&](ir::Builder& in, Value* number, Value* array) {
@@ -141,10 +141,9 @@ Value* GatheredNest::masked(ir::Builder& b, Value* t, const Here& here) {
     group.condition = reaches(b, here.numbers, group.by);
     for (std::size_t k = 0; k < last(); ++k) {
       const IterationRange& range = level(k).range;
-      Value* const number = b.emit(Opcode::sub_, {here.numbers[k], b.integer(group.by[k])});
+      Value* const number = b.sub({here.numbers[k], b.integer(group.by[k])});
       Value* const most = materialise(b, moved(range.last, -1));
-      group.numbers.push_back(
-          b.emit(Opcode::imax_, {b.emit(Opcode::imin_, {number, most}), materialise(b, range.first)}));
+      group.numbers.push_back(b.imax({b.imin({number, most}), materialise(b, range.first)}));
     }
   }
   return line(b, t, here.numbers, all, false, &groups);
@@ -232,7 +231,7 @@ Value* GatheredNest::line(ir::Builder& b, Value* t, const Numbers& numbers, cons
   const bool few = adds.size() == 1 && adds_.size() > 1 && wide_ && (direct_ || last() == 0);
   if (few) {  // loops that know it stay as they are
     const std::int64_t ends = spread_[last()].to - spread_[last()].from;
-    end = b.emit(Opcode::imin_, {end, materialise(b, moved(range.first, reached.to + ends))});
+    end = b.imin({end, materialise(b, moved(range.first, reached.to + ends))});
   }
   Value* const start = materialise(b, moved(range.first, reached.to));
   return build_for(b, start, end, t, [&](ir::Builder& in, Value* number, Value* array) {
@@ -280,7 +279,7 @@ Value* GatheredNest::sum(IterationCloner& iterations, const Adds& adds, std::int
   for (const Addition* add : adds) {
     iterations.builder().loc = add->op->loc;
     Value* const x = iterations.at(add->op->operands.back(), shifts(*add, k));
-    sum = sum ? iterations.builder().emit(Opcode::add_, {sum, x}) : x;
+    sum = sum ? iterations.builder().add({sum, x}) : x;
   }
   return sum;
 }
@@ -298,12 +297,12 @@ Value* GatheredNest::sum(ir::Builder& b, const Offset& base, const Adds& adds, s
       IterationCloner::Shifts back(nest_.depth(), 0);
       back.back() = k - add->by.back();
       Value* const x = at.at(add->op->operands.back(), back);
-      part = part ? at.builder().emit(Opcode::add_, {part, x}) : x;
+      part = part ? at.builder().add({part, x}) : x;
     }
     if (!part) continue;
     ir::Builder& in = at.builder();
-    if (group.condition) part = in.emit(Opcode::select_, {group.condition, part, in.number(-0.0, part->type)});
-    total = total ? in.emit(Opcode::add_, {total, part}) : part;
+    if (group.condition) part = in.select({group.condition, part, in.number(-0.0, part->type)});
+    total = total ? in.add({total, part}) : part;
   }
   return total;
 }

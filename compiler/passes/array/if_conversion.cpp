@@ -46,7 +46,7 @@ class Conversion {
     for (const Block* side : branch_->blocks)
       for (const Op* op : side->ops) {
         ++size;
-        if (op->is(Opcode::yield_) || op->is(Opcode::constant_) || op->is(Opcode::undef_)) continue;
+        if (op->is(Opcode::yield_, Opcode::constant_, Opcode::undef_)) continue;
         if (op->is(Opcode::add_at_)) {
           if (op->loc.part != ir::Part::backward) return false;
           if (!in_range_at(*op, *branch_)) unproved_.push_back(op);
@@ -82,8 +82,7 @@ class Conversion {
     for (Op* get : ops) {
       Op* const other = get->is(Opcode::get_) ? common_read(get) : nullptr;
       if (!other) continue;
-      ir::Builder b = ir::Builder::before(branch_);
-      b.loc = get->loc;
+      ir::Builder b = ir::Builder::before(branch_, get->loc);
       Value* const read = b.op(Opcode::get_, get->operands, {get->result()->type})->result();
       read->name = get->result()->name;
       for (Op* op : {get, other}) {
@@ -130,7 +129,7 @@ class Conversion {
           operands.push_back(outside(b, sum->operands[d], side, names));
         Value* const v = outside(b, sum->operands.back(), side, names);
         Value* const zero = b.number(-0.0, v->type);  // a sum with it is what it was, -0 too
-        operands.push_back(b.emit(Opcode::select_, {condition, side == 0 ? v : zero, side == 0 ? zero : v}));
+        operands.push_back(b.select({condition, side == 0 ? v : zero, side == 0 ? zero : v}));
         now = b.emit(Opcode::add_at_, operands);
       }
     }
@@ -152,7 +151,7 @@ class Conversion {
 bool is_innermost(const Op* loop) {
   bool inner = true;
   ir::walk(loop->blocks[1], [&](const Op* op) {
-    inner &= !op->is(Opcode::loop_) && !op->is(Opcode::push_) && !op->is(Opcode::pop_) && !op->callee;
+    inner &= !op->is(Opcode::loop_, Opcode::push_, Opcode::pop_) && !op->callee;
   });
   return inner;
 }
@@ -171,7 +170,7 @@ NestAround nest_around(Op* loop) {
     if (!counter || counter->step != 1) break;
     const bool alone =
         a.loops.empty() || std::ranges::all_of(l->blocks[1]->ops, [&](const Op* op) {
-          return op == a.outermost() || op->is(Opcode::yield_) || op->is(Opcode::constant_) ||
+          return op == a.outermost() || op->is(Opcode::yield_, Opcode::constant_) ||
                  (op->blocks.empty() && ir::info(op->code).elementwise && op->result()->type.is_scalar());
         });
     const bool same = std::ranges::none_of(a.counters, [&](const Counter& c) {
@@ -224,9 +223,8 @@ Value* all_in_range(const NestAround& around, const std::vector<const Op*>& acce
   }
   if (places.empty() || places.size() > most) return nullptr;
   ir::Builder b = ir::Builder::before(around.outermost());
-  b.loc = around.outermost()->loc;
   Value* all = nullptr;
-  const auto also = [&](Value* c) { all = all ? b.emit(Opcode::land_, {all, c}) : c; };
+  const auto also = [&](Value* c) { all = all ? b.land({all, c}) : c; };
   for (std::size_t i = 0; i < small.size(); ++i) {
     const IndexForm& f = small[i];
     const auto n = f.number();
@@ -234,13 +232,13 @@ Value* all_in_range(const NestAround& around, const std::vector<const Op*>& acce
     if (n || std::find(small.begin(), small.begin() + static_cast<std::ptrdiff_t>(i), f) != small.begin() + static_cast<std::ptrdiff_t>(i))
       continue;
     Value* const v = materialise(b, f);
-    also(b.emit(Opcode::le_, {b.integer(-large), v}));
-    also(b.emit(Opcode::le_, {v, b.integer(large)}));
+    also(b.le({b.integer(-large), v}));
+    also(b.le({v, b.integer(large)}));
   }
   for (const auto& [place, size] : places) {
     Value* const at = materialise(b, place);
-    also(b.emit(Opcode::le_, {b.integer(0), at}));
-    also(b.emit(Opcode::lt_, {at, materialise(b, size)}));
+    also(b.le({b.integer(0), at}));
+    also(b.lt({at, materialise(b, size)}));
   }
   return all;
 }

@@ -55,8 +55,7 @@ class LoopSplitter {
   bool chooses_index(const Op& op) const {
     if (op.results.size() != 1 || !(op.result()->type == ir::I64) || op.parent != loop_->blocks[1])
       return false;
-    const bool choice =
-        op.is(Opcode::select_) || op.is(Opcode::imin_) || op.is(Opcode::imax_) || op.is(Opcode::rem_);
+    const bool choice = op.is(Opcode::select_, Opcode::imin_, Opcode::imax_, Opcode::rem_);
     return choice && innermost();
   }
   bool innermost() const {
@@ -72,7 +71,7 @@ class LoopSplitter {
     // What is asked for, while the loop is whole.
     std::unordered_map<const Op*, std::optional<IndexForm>> choices;
     for (const Op* op : body->ops) {
-      if ((op->is(Opcode::imin_) || op->is(Opcode::imax_)) && asked(*op)) choices[op] = {};
+      if (op->is(Opcode::imin_, Opcode::imax_) && asked(*op)) choices[op] = {};
       if (op->is(Opcode::rem_))
         if (auto bound = once_around(*op)) choices[op] = std::move(bound);
     }
@@ -80,17 +79,14 @@ class LoopSplitter {
     const std::vector<Op*> ops = std::exchange(body->ops, {});
     for (Op* op : ops) {
       if (const auto choice = choices.find(op); choice != choices.end()) {
-        ir::Builder b(module_, body);
-        b.loc = op->loc;
+        ir::Builder b(module_, body, op->loc);
         Value *x = op->operands[0], *y = op->operands[1];
         if (choice->second) {
-          op->operands = {b.emit(Opcode::lt_, {body->params[range_.index], before_loop(*choice->second)}), x,
-                          b.emit(Opcode::sub_, {x, y})};
+          op->operands = {b.lt({body->params[range_.index], before_loop(*choice->second)}), x, b.sub({x, y})};
         } else {
           if (asked(*op) == 1) std::swap(x, y);
           // Where both are the same it is the iteration's number.
-          Value* const beyond =
-              op->is(Opcode::imin_) ? b.emit(Opcode::lt_, {y, x}) : b.emit(Opcode::lt_, {x, y});
+          Value* const beyond = op->is(Opcode::imin_) ? b.lt({y, x}) : b.lt({x, y});
           op->operands = {beyond, y, x};
         }
         op->code = Opcode::select_;
@@ -137,7 +133,7 @@ class LoopSplitter {
     for (const Block* b : loop_->blocks)
       ir::walk(const_cast<Block*>(b), [&](const Op* op) {
         ++size;
-        const bool nested = op->is(Opcode::branch_) || op->is(Opcode::loop_);
+        const bool nested = op->is(Opcode::branch_, Opcode::loop_);
         simple &= nested || op->is(Opcode::yield_) || ir::info(op->code).effect == ir::Effect::none;
         simple &= !op->is(Opcode::loop_) || op->integer == 0;
         branches |= chooses_index(*op);
@@ -160,24 +156,16 @@ class LoopSplitter {
     const Uses uses(loop_);
     const auto decides = [&](const Op* op) {
       return std::ranges::any_of(uses.of(op->result()), [](const ir::Use& use) {
-        switch (use.op->code) {
-          case Opcode::branch_:
-          case Opcode::yield_:
-          case Opcode::land_:
-          case Opcode::lor_:
-          case Opcode::lnot_:
-            return true;
-          case Opcode::select_:
-            return use.operand == 0 && use.op->result()->type == ir::I64;
-          default:
-            return false;
-        }
+        if (use.op->is(Opcode::branch_, Opcode::yield_, Opcode::land_, Opcode::lor_, Opcode::lnot_))
+          return true;
+        if (use.op->is(Opcode::select_)) return use.operand == 0 && use.op->result()->type == ir::I64;
+        return false;
       });
     };
     ir::walk(loop_->blocks[1], [&](Op* op) {
       if (found || op->operands.size() != 2 || !(op->operands[0]->type == ir::I64)) return;
       const bool lt = op->is(Opcode::lt_), le = op->is(Opcode::le_);
-      const bool point = op->is(Opcode::eq_) || op->is(Opcode::ne_);
+      const bool point = op->is(Opcode::eq_, Opcode::ne_);
       if (!(lt || le || point) || !decides(op)) return;
       for (const std::size_t side : {0u, 1u}) {
         const Offset mine = offset(op->operands[side]), other = offset(op->operands[1 - side]);
@@ -238,11 +226,11 @@ class LoopSplitter {
     const Offset number{t.at.base, t.at.by - (t.plus_one ? 1u : 0u)};
     Value* at = nullptr;
     if (t.plus_one && !above && !under)
-      at = b.emit(Opcode::add_, {b.emit(Opcode::imin_, {materialise(b, number), last}), b.integer(1)});
+      at = b.add({b.imin({materialise(b, number), last}), b.integer(1)});
     else
       at = materialise(b, t.at);
-    Value* const end = under && o.size ? at : b.emit(Opcode::imin_, {at, last});
-    Value* const start = above ? at : b.emit(Opcode::imax_, {at, first});
+    Value* const end = under && o.size ? at : b.imin({at, last});
+    Value* const start = above ? at : b.imax({at, first});
 
     std::vector<Value*> state = loop_->operands;
     if (!(above && *o.after_first == 0)) {
@@ -250,28 +238,26 @@ class LoopSplitter {
       state = part(b, t, state, first, one ? last : end, one, t.point ? !t.inside : t.below);
     }
     if (t.point) {
-      Value* const some =
-          b.emit(Opcode::land_, {b.emit(Opcode::le_, {first, at}), b.emit(Opcode::lt_, {at, last})});
+      Value* const some = b.land({b.le({first, at}), b.lt({at, last})});
       state = iteration(b, t, state, at, some, t.inside);
-      Value* const behind = b.emit(Opcode::add_, {end, b.integer(1)});
-      state =
-          part(b, t, state, above ? behind : b.emit(Opcode::imax_, {behind, first}), last, false, !t.inside);
+      Value* const behind = b.add({end, b.integer(1)});
+      state = part(b, t, state, above ? behind : b.imax({behind, first}), last, false, !t.inside);
     } else {
       state = part(b, t, state, start, last, under && *o.before_last == 1, !t.below);
     }
-    state[range_.index] = b.emit(Opcode::imax_, {first, last});
+    state[range_.index] = b.imax({first, last});
     return state;
   }
 
   /// The iterations from one to below another, of which the answer is known; `one`: there is one at most.
   std::vector<Value*> part(ir::Builder& b, const Threshold& t, std::vector<Value*> state, Value* from,
                            Value* to, bool one, bool answer) {
-    if (one) return iteration(b, t, state, from, b.emit(Opcode::lt_, {from, to}), answer);
+    if (one) return iteration(b, t, state, from, b.lt({from, to}), answer);
     state[range_.index] = from;
     return build_while(
         b, state,
         [&](ir::Builder& head, const std::vector<Value*>& now) {
-          return head.emit(Opcode::lt_, {now[range_.index], to});
+          return head.lt({now[range_.index], to});
         },
         [&](ir::Builder& body, const std::vector<Value*>& now) {
           return clone_iteration(body, *loop_, now, t.comparison, answer);

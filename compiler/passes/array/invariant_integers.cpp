@@ -25,14 +25,14 @@ bool computes_integer(const Op& op) {
   if (op.results.size() != 1 || !(op.result()->type == ir::I64) || !op.blocks.empty() ||
       op.is(Opcode::constant_))
     return false;
-  if (op.is(Opcode::div_) || op.is(Opcode::rem_)) {
+  if (op.is(Opcode::div_, Opcode::rem_)) {
     const Value* by = op.operands[1];
     if (counts_ranks(by)) return true;
     const Op* number = constant(by);
     return number && number->integer != 0;
   }
   if (op.is(Opcode::external_)) return ir::is_constant_call(op);
-  return op.is(Opcode::dim_) || op.is(Opcode::cast_) || ir::info(op.code).elementwise;
+  return op.is(Opcode::dim_, Opcode::cast_) || ir::info(op.code).elementwise;
 }
 
 class Motion {

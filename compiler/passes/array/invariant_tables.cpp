@@ -59,7 +59,7 @@ class InvariantTable {
     std::vector<Value*> sizes;
     for (const std::size_t i : used_) {
       Value* const bound = made_here(b, loops_[i].bound);
-      sizes.push_back(b.emit(Opcode::imax_, {bound, b.integer(0, bound->type)}));
+      sizes.push_back(b.imax({bound, b.integer(0, bound->type)}));
     }
     return elements_of_sizes(b, sizes);
   }
@@ -91,7 +91,7 @@ class InvariantTable {
   /// The index itself, or with something added that does not change.
   bool moves_along(const Value* v, const Value* index) const {
     if (v == index) return true;
-    if (!v->def || !(v->def->is(Opcode::add_) || v->def->is(Opcode::sub_))) return false;
+    if (!v->def || !v->def->is(Opcode::add_, Opcode::sub_)) return false;
     const Value *x = v->def->operands[0], *y = v->def->operands[1];
     const Op* const loop = loops_[out_ - 1].loop;
     return (x == index && outside(y, loop)) || (y == index && outside(x, loop));
@@ -146,21 +146,20 @@ class InvariantTable {
 
   static bool may_move(const Op& op) {
     if (!op.blocks.empty() || op.results.size() != 1 || !op.result()->type.is_scalar()) return false;
-    if (op.is(Opcode::get_) || op.is(Opcode::cast_) || op.is(Opcode::dim_)) return true;
+    if (op.is(Opcode::get_, Opcode::cast_, Opcode::dim_)) return true;
     return op.code < Opcode::cast_;  // the scalar operations
   }
 
   void build(std::size_t n) {
     Op* const loop = loops_[n - 1].loop;
     Block* const scratch = module_.new_block(loop->parent->parent, loop->parent->function);
-    ir::Builder b(module_, scratch);
-    b.loc = op_->loc;
+    ir::Builder b(module_, scratch, op_->loc);
     // Elements are read only where the program reads them: if all the other loops make an iteration.
     Value* some = nullptr;
     for (std::size_t i = 0; i < n && reads_; ++i) {
       if (used_.contains(i) || constant_trip_count(loops_[i].loop)) continue;
-      Value* one = b.emit(Opcode::lt_, {made_here(b, loops_[i].first), made_here(b, loops_[i].bound)});
-      some = some ? b.emit(Opcode::land_, {some, one}) : one;
+      Value* one = b.lt({made_here(b, loops_[i].first), made_here(b, loops_[i].bound)});
+      some = some ? b.land({some, one}) : one;
     }
     Value* replacement = nullptr;
     if (used_.empty()) {
@@ -175,8 +174,8 @@ class InvariantTable {
       std::vector<Value*> sizes;
       for (const std::size_t i : order) {
         Value* bound = made_here(b, loops_[i].bound);
-        if (some) bound = b.emit(Opcode::select_, {some, bound, b.integer(0, bound->type)});
-        sizes.push_back(b.emit(Opcode::imax_, {bound, b.integer(0, bound->type)}));
+        if (some) bound = b.select({some, bound, b.integer(0, bound->type)});
+        sizes.push_back(b.imax({bound, b.integer(0, bound->type)}));
       }
       std::vector<Value*> fill{b.number(0.0, op_->result()->type)};
       fill.insert(fill.end(), sizes.begin(), sizes.end());
@@ -226,14 +225,13 @@ namespace {
 /// Tables whose size only the running program knows: one condition for all of a loop.
 void move_where_affordable(ir::Module& module, Op* loop, const std::vector<Op*>& ops) {
   Block* const scratch = module.new_block(loop->parent->parent, loop->parent->function);
-  ir::Builder b(module, scratch);
-  b.loc = loop->loc;
+  ir::Builder b(module, scratch, loop->loc);
   Value* all = nullptr;
   for (Op* op : ops) {
     InvariantTable table(module, op);
     table.find();
     Value* const n = table.numbers(b);
-    all = all ? b.emit(Opcode::add_, {all, n}) : n;
+    all = all ? b.add({all, n}) : n;
   }
   Value* const condition = may_take(b, all, loop);
   put_before(scratch, loop);

@@ -58,8 +58,7 @@ std::size_t price(const Op& op) {
   if (op.results.empty() || op.is(Opcode::constant_)) return 0;
   if (op.is(Opcode::branch_)) return price(*op.blocks[0]) + price(*op.blocks[1]) + 1;
   if (op.result()->type == ir::I64 && !op.is(Opcode::get_)) return 0;  // of an address
-  const bool slow =
-      (op.is(Opcode::div_) || op.is(Opcode::sqrt_)) && op.result()->type.is_float_element();
+  const bool slow = (op.is(Opcode::div_, Opcode::sqrt_)) && op.result()->type.is_float_element();
   return ir::is_library_function(op.code) ? function : slow ? division : 1;
 }
 

@@ -31,7 +31,7 @@ bool may_fail(const Op* loop) {
         for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
           may |= !in_range(*op, d);
       else
-        may |= !ir::info(op->code).elementwise && !op->is(Opcode::constant_) && !op->is(Opcode::yield_);
+        may |= !ir::info(op->code).elementwise && !op->is(Opcode::constant_, Opcode::yield_);
       may |= divides_integers(*op);
     });
   return may;
@@ -151,7 +151,7 @@ class Fusion {
 
   bool only_reads(const Uses& uses, const Value* r, std::size_t at) const {
     return std::ranges::all_of(uses.of(r), [&](const ir::Use& use) {
-      return use.op->is(Opcode::dim_) || use.op->is(Opcode::zeros_like_) ||
+      return use.op->is(Opcode::dim_, Opcode::zeros_like_) ||
              (use.op->is(Opcode::get_) && use.operand == 0 && use.op->operands[1 + at] == in_b_.number);
     });
   }

@@ -179,7 +179,7 @@ class Interchange {
     Value* all = nullptr;
     const auto need = [&](Opcode compare, Value* x, Value* y) {
       Value* const v = b.emit(compare, {x, y});
-      all = all ? b.emit(Opcode::land_, {all, v}) : v;
+      all = all ? b.land({all, v}) : v;
     };
     for (const auto& [op, d] : asked_) {
       const Counter& c = by_outer_.counter;
@@ -207,8 +207,7 @@ class Interchange {
     }
     for (const std::size_t i : {0u, 1u})
       loop->blocks[i]->params[0]->name = like.blocks[i]->params[count.state]->name;
-    ir::Builder condition(b.module(), loop->blocks[0]);
-    condition.loc = like.loc;
+    ir::Builder condition(b.module(), loop->blocks[0], like.loc);
     Renaming names{{like.blocks[0]->params[count.state], loop->blocks[0]->params[0]}};
     condition.yield(ir::clone(condition, *like.blocks[0], names));
     return loop;
@@ -221,8 +220,7 @@ class Interchange {
   }
 
   void rewrite(Renaming& instead) {
-    ir::Builder b = ir::Builder::before(outer_);
-    b.loc = inner_->loc;
+    ir::Builder b = ir::Builder::before(outer_, inner_->loc);
     std::vector<Value*> results;
     if (asked_.empty()) {
       results = other_order(b);
@@ -251,12 +249,10 @@ class Interchange {
     std::vector<Value*> start;
     for (const auto& [s, at] : state_) start.push_back(outer_->operands[s]);
     Op* const first = loop_like(b, *inner_, by_inner_, start);
-    ir::Builder around(b.module(), first->blocks[1]);
-    around.loc = outer_->loc;
+    ir::Builder around(b.module(), first->blocks[1], outer_->loc);
     const auto& carried = first->blocks[1]->params;
     Op* const second = loop_like(around, *outer_, by_outer_, {carried.begin() + 1, carried.end()});
-    ir::Builder inside(b.module(), second->blocks[1]);
-    inside.loc = inner_->loc;
+    ir::Builder inside(b.module(), second->blocks[1], inner_->loc);
     Renaming names{{by_outer_.counter.index, second->blocks[1]->params[0]},
                    {by_inner_.counter.index, first->blocks[1]->params[0]}};
     for (std::size_t i = 0; i < state_.size(); ++i)

@@ -73,7 +73,7 @@ std::vector<Value*> versioned(ir::Module& module, Op* loop) {
   const std::vector<Op*> ops = around->ops;
   for (const IndexForm& distance : distances(*before.use, loop)) {
     ir::Builder b = ir::Builder::before(loop);
-    Value* const condition = b.emit(Opcode::le_, {b.integer(0), materialise(b, distance)});
+    Value* const condition = b.le({b.integer(0), materialise(b, distance)});
     // Behind the condition for a moment: what does it say about the loop?
     Op* const branch = b.branch(condition, {});
     std::erase(around->ops, loop);

@@ -601,8 +601,7 @@ class Lowering {
     }
     Described d = described(op);
     if (all_one_number(d)) {
-      Builder b(module_, block_);
-      b.loc = op->loc;
+      Builder b(module_, block_, op->loc);
       std::vector<Value*> operands{d.member.reads[0].of};
       for (const ir::Size& s : d.result_sizes) operands.push_back(size_value(b, s));
       return replace(op->result(), b.emit(Opcode::fill_, operands, 0, op->result()->type.dims()));
@@ -625,8 +624,7 @@ class Lowering {
       members.insert(m.op);
       waits_.erase(m.op);
     }
-    Builder b(module_, block_);
-    b.loc = g.members.back().op->loc;
+    Builder b(module_, block_, g.members.back().op->loc);
     LoweredNest nest;
     for (const ir::Size& s : g.sizes) nest.sizes.push_back(size_value(b, s));
     for (NestMember& m : g.members) {
@@ -705,8 +703,8 @@ class Lowering {
     if (v.block != block_) return false;
     if (!v.def) return block_->parent && block_->parent->is(Opcode::loop_);
     if (v.def->is(Opcode::reshape_)) return is_own(*now(v.def->operands[0]));
-    return v.def->is(Opcode::loop_) || v.def->is(Opcode::call_) || v.def->is(Opcode::fill_) ||
-           v.def->is(Opcode::zeros_like_) || ir::updates_first(*v.def);
+    return v.def->is(Opcode::loop_, Opcode::call_, Opcode::fill_, Opcode::zeros_like_) ||
+           ir::updates_first(*v.def);
   }
   /// Whether only these read the elements, or those of the tensor that this one is with another shape.
   bool only_used_by(const Value* v, const std::unordered_set<const Op*>& members) const {

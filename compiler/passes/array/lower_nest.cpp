@@ -116,7 +116,7 @@ class Writer {
   Value* finished(const Output& out) {
     if (!out.sum_of_all) return tensor_of(out);
     if (!out.member->base) return out.sum;
-    return here().emit(Opcode::add_, {out.member->base, out.sum});
+    return here().add({out.member->base, out.sum});
   }
 
   // ---- loops
@@ -176,7 +176,7 @@ class Writer {
         store(out, values_.at(&m));
       } else if (out.depth < rank_) {
         Value* const x = product(out);
-        out.sum = here().emit(Opcode::add_, {out.sum, x});
+        out.sum = here().add({out.sum, x});
       } else if (out.sum_of_all) {
         out.sum = product(out);
       } else {
@@ -217,7 +217,7 @@ class Writer {
         if (d == depth && !guarded(e)) element(e);
       }
       if (m.sums) continue;
-      if (m.op->is(Opcode::div_) || m.op->is(Opcode::rem_))
+      if (m.op->is(Opcode::div_, Opcode::rem_))
         if (!m.op->result()->type.is_float_element()) needed = rank_;  // which may raise
       nested_[m.op->result()].depth = needed;
       if (needed == depth) values_[&m] = nested_[m.op->result()].value = value(m);
@@ -253,11 +253,11 @@ class Writer {
     Value* sum = nullptr;
     for (const auto& [k, factor] : i.terms) {
       Value* term = indices_[static_cast<std::size_t>(k)];
-      if (factor != 1) term = b.emit(Opcode::mul_, {term, b.integer(factor)});
-      sum = sum ? b.emit(Opcode::add_, {sum, term}) : term;
+      if (factor != 1) term = b.mul({term, b.integer(factor)});
+      sum = sum ? b.add({sum, term}) : term;
     }
     if (!sum) return b.integer(i.constant);
-    return i.constant == 0 ? sum : b.emit(Opcode::add_, {sum, b.integer(i.constant)});
+    return i.constant == 0 ? sum : b.add({sum, b.integer(i.constant)});
   }
 
   // ---- places that may lie outside
@@ -273,8 +273,8 @@ class Writer {
       if (!at[d].may_lie_outside()) continue;
       Value* const i = index(at[d]);
       Value* const size = b.size(tensor, d);
-      for (Value* const holds : {b.emit(Opcode::le_, {b.integer(0), i}), b.emit(Opcode::lt_, {i, size})})
-        also = also ? b.emit(Opcode::land_, {also, holds}) : holds;
+      for (Value* const holds : {b.le({b.integer(0), i}), b.lt({i, size})})
+        also = also ? b.land({also, holds}) : holds;
     }
     return also;
   }
@@ -288,7 +288,7 @@ class Writer {
       Value* p = nullptr;
       for (const Element& e : out.member->reads) {
         Value* const x = element(e);
-        p = p ? here().emit(Opcode::mul_, {p, x}) : x;
+        p = p ? here().mul({p, x}) : x;
       }
       return p;
     };
@@ -322,7 +322,7 @@ class Writer {
       for (const NestIndex& i : m.result) operands.push_back(index(i));
       // An accumulation commutes with itself; a sum that is to keep its order is read and stored.
       const bool reads = out.adds && m.in_order;
-      operands.push_back(reads ? here().emit(Opcode::add_, {here().emit(Opcode::get_, operands), v}) : v);
+      operands.push_back(reads ? here().add({here().emit(Opcode::get_, operands), v}) : v);
       return here().emit(out.adds && !reads ? Opcode::add_at_ : Opcode::set_, operands);
     };
     tensor = holds ? choose(holds, tensor->type, stored, [&] { return tensor; }) : stored();

@@ -51,9 +51,7 @@ class ProductEmitter {
     return std::ranges::any_of(at, [](const NestIndex& i) { return i.may_lie_outside(); });
   }
 
-  Value* times(Value* a, std::int64_t factor) {
-    return factor == 1 ? a : b_.emit(Opcode::mul_, {a, b_.integer(factor)});
-  }
+  Value* times(Value* a, std::int64_t factor) { return factor == 1 ? a : b_.mul({a, b_.integer(factor)}); }
 
   /// The places that an index takes, and all of the dimension. Indices are added only (calls_routine).
   std::vector<Extent> extents_of(const NestIndices& at, const std::vector<Value*>& sizes) {
@@ -66,11 +64,11 @@ class ProductEmitter {
       const std::int64_t before = std::max<std::int64_t>(0, -at[d].constant);
       Value* end = b_.integer(at[d].constant + 1);
       for (const auto& [k, factor] : at[d].terms) {
-        Value* const last = b_.emit(Opcode::sub_, {nest_.sizes[static_cast<std::size_t>(k)], b_.integer(1)});
-        end = b_.emit(Opcode::add_, {end, times(last, factor)});
+        Value* const last = b_.sub({nest_.sizes[static_cast<std::size_t>(k)], b_.integer(1)});
+        end = b_.add({end, times(last, factor)});
       }
-      Value* const after = b_.emit(Opcode::select_, {b_.emit(Opcode::lt_, {end, sizes[d]}), sizes[d], end});
-      all.push_back({before, b_.emit(Opcode::add_, {after, b_.integer(before)})});
+      Value* const after = b_.select({b_.lt({end, sizes[d]}), sizes[d], end});
+      all.push_back({before, b_.add({after, b_.integer(before)})});
     }
     return all;
   }

@@ -108,7 +108,7 @@ class Merging {
   Value* product(Value* x, Value* y) {
     const Op *const a = constant(x), *const c = constant(y);
     if (a && c) return b_.integer(a->integer * c->integer);
-    return b_.emit(Opcode::mul_, {x, y});
+    return b_.mul({x, y});
   }
 
   /// A tensor that has a shape and nothing else.

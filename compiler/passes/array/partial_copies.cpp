@@ -57,7 +57,6 @@ bool copy_outside_box(Op* loop, std::size_t state, const Uses& uses) {
   const auto box = set && set->is(Opcode::set_) ? box_of(*nest, *set, tensor) : std::nullopt;
   if (!box) return false;
   ir::Builder b = ir::Builder::before(loop);
-  b.loc = loop->loc;
   const auto count = [&](const Nest::Level& level) {
     return iterations_between(b, materialise(b, level.range.first), materialise(b, level.range.last));
   };

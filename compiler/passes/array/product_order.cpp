@@ -43,7 +43,7 @@ class ProductOrder {
  private:
   /// "ij+=ki,kj" to zeros becomes "ki,kj->ij".
   bool alone(Op* op) {
-    if (!op->is(Opcode::add_einsum_) && !op->is(Opcode::add_matmul_)) return false;
+    if (!op->is(Opcode::add_einsum_, Opcode::add_matmul_)) return false;
     if (op->loc.part != ir::Part::backward) return false;
     std::optional<Notation> n = ir::concrete_notation(*op);
     if (!n || !n->accumulates || n->factors() != 2 || !only_letters(n->result)) return false;

@@ -7,8 +7,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "lantern/compiler/passes/analysis/gemm.hpp"
 #include "lantern/compiler/passes/analysis/def_chain.hpp"
+#include "lantern/compiler/passes/analysis/gemm.hpp"
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
 #include "lantern/ir/clone.hpp"
@@ -79,19 +80,12 @@ class GemmMatcher {
     start_again(none);
     if (w.is(Opcode::add_at_)) return product(v);
     // c[...] = c[...] + x y
-    const Op* const op = v->def;
-    if (!op || !(op->is(Opcode::add_) || op->is(Opcode::sub_)) || !used_once(v)) return false;
-    for (const std::size_t own : {0u, 1u}) {
-      const Op* const get = op->operands[own]->def;
-      if (!get || !get->is(Opcode::get_) || (op->is(Opcode::sub_) && own == 1) ||
-          !std::equal(get->operands.begin(), get->operands.end(), w.operands.begin()) ||
-          !used_once(get->result()))
-        continue;
-      p_.negative ^= op->is(Opcode::sub_);
-      own_ = get;
-      return product(op->operands[1 - own]);
-    }
-    return false;
+    const Op *const op = v->def, *const get = read_of_own_element(uses_, w);
+    const auto own = get ? std::ranges::find(op->operands, get->result()) - op->operands.begin() : 2;
+    if (own > 1) return false;
+    p_.negative ^= op->is(Opcode::sub_);
+    own_ = get;
+    return product(op->operands[own == 0 ? 1 : 0]);
   }
 
   /// A loop's sum, or a number times that, and something else, in the block of the write.
@@ -118,7 +112,7 @@ class GemmMatcher {
       }
       return false;
     }
-    if (op->is(Opcode::add_) || op->is(Opcode::sub_)) {
+    if (op->is(Opcode::add_, Opcode::sub_)) {
       const RaisedProduct before = p_;
       for (const std::size_t side : {0u, 1u}) {
         if (summed(op->operands[side])) {
@@ -406,8 +400,7 @@ class Raising {
   void run(Renaming& instead) {
     ir::Builder b = ir::Builder::before(loop_);
     Op* const branch = b.branch(condition(b), ir::types_of(loop_->results));
-    ir::Builder large(module_, branch->blocks[0]), other(module_, branch->blocks[1]);
-    large.loc = other.loc = b.loc;
+    ir::Builder large(module_, branch->blocks[0], b.loc), other(module_, branch->blocks[1], b.loc);
     large.yield(by_products(large));
     Renaming names;
     other.yield(ir::clone(other, *loop_, names)->results);
@@ -430,14 +423,14 @@ class Raising {
   /// There is enough to do, and every index is in range.
   Value* condition(ir::Builder& b) {
     Value* all = nullptr;
-    const auto need = [&](Value* v) { all = all ? b.emit(Opcode::land_, {all, v}) : v; };
-    const auto at_most = [&](Value* x, Value* y) { need(b.emit(Opcode::le_, {x, y})); };
+    const auto need = [&](Value* v) { all = all ? b.land({all, v}) : v; };
+    const auto at_most = [&](Value* x, Value* y) { need(b.le({x, y})); };
     std::unordered_set<const Op*> asked, checked;
     for (const RaisedProduct& p : products_) {
       Value* work = nullptr;
       for (std::size_t l = 0; l < 3; ++l) {
         Value* const n = count(b, p, l);
-        work = work ? b.emit(Opcode::mul_, {work, n}) : n;
+        work = work ? b.mul({work, n}) : n;
         if (!asked.insert(p.loops[l]).second) continue;
         at_most(b.integer(1), n);
         at_most(n, b.integer(most_raised));
@@ -471,17 +464,17 @@ class Raising {
         if (by.number() == 0) continue;
         Value* const step = materialise(b, by);
         if (!by.number()) {
-          need(b.emit(Opcode::le_, {b.integer(0), step}));
-          need(b.emit(Opcode::le_, {step, b.integer(largest_step)}));
+          need(b.le({b.integer(0), step}));
+          need(b.le({step, b.integer(largest_step)}));
         }
-        Value* const way = b.emit(Opcode::mul_, {step, b.emit(Opcode::sub_, {count(b, p, l), b.integer(1)})});
-        high = high ? b.emit(Opcode::add_, {high, way}) : way;
+        Value* const way = b.mul({step, b.sub({count(b, p, l), b.integer(1)})});
+        high = high ? b.add({high, way}) : way;
       }
       Value* const first = materialise(b, low);
-      need(b.emit(Opcode::le_, {b.integer(0), first}));
+      need(b.le({b.integer(0), first}));
       Value* const n = materialise(b, size);
-      need(b.emit(Opcode::lt_, {first, n}));
-      if (high) need(b.emit(Opcode::lt_, {b.emit(Opcode::add_, {first, high}), n}));
+      need(b.lt({first, n}));
+      if (high) need(b.lt({b.add({first, high}), n}));
     }
   }
 
@@ -530,7 +523,7 @@ class Raising {
     Value* scale = nullptr;
     for (Value* v : p.scale) {
       if (const Op* k = constant(v)) v = b.number(k->number, element);
-      scale = scale ? b.emit(Opcode::mul_, {scale, v}) : v;
+      scale = scale ? b.mul({scale, v}) : v;
     }
     if (!scale)
       scale = b.number(p.negative ? -1 : 1, element);

@@ -27,7 +27,7 @@ class Order {
       const Op* op = block_->ops[i];
       at_[op] = i;
       // What raises or prints stays in order with what may raise.
-      if (op->is(Opcode::check_) || op->is(Opcode::print_) || op->is(Opcode::call_)) changed_.clear();
+      if (op->is(Opcode::check_, Opcode::print_, Opcode::call_)) changed_.clear();
       if (is_write(*op)) changed_.try_emplace(op->operands[0], i);
       if (!op->is(Opcode::get_)) continue;
       if (const auto change = changed_.find(op->operands[0]); change != changed_.end())

@@ -108,7 +108,7 @@ class Promotion {
         }
       }
       for (const auto& [op, operand] : uses.of(v)) {
-        if (op->is(Opcode::dim_) || op->is(Opcode::zeros_like_)) op->operands[operand] = tensor;
+        if (op->is(Opcode::dim_, Opcode::zeros_like_)) op->operands[operand] = tensor;
         if (!op->is(Opcode::get_) || operand != 0) continue;
         if (others_.contains(op)) {
           op->operands[0] = tensor;

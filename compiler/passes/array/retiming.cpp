@@ -37,8 +37,7 @@ class Retiming {
     ir::replace_uses(loop_->parent, loop_->results[i], last);
 
     loop_->operands[i] = plus(ir::Builder::before(loop_), loop_->operands[i], more, sum->loc);
-    ir::Builder end = ir::Builder::before(body->ops.back());
-    end.loc = next->def->loc;
+    ir::Builder end = ir::Builder::before(body->ops.back(), next->def->loc);
     std::vector<Value*> factors = next->def->operands;
     std::ranges::replace(factors, sum->result(), state);
     body->yields()[i] = plus(end, end.emit(Opcode::mul_, factors), more, sum->loc);
@@ -58,7 +57,7 @@ class Retiming {
       return b.number(v->def->number + more->def->number, v->type);
     if (constant(more)) more = b.number(more->def->number, more->type);
     b.loc = loc;
-    return b.emit(Opcode::add_, {v, more});
+    return b.add({v, more});
   }
 
   ir::Module& module_;

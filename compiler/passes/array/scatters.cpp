@@ -72,14 +72,12 @@ class Distribution {
       for (const Scatter& s : *some)
         if (const auto z = zeros_beside(s)) zeros.push_back(*z);
     ir::Builder before = ir::Builder::before(nest_->outer());
-    before.loc = nest_->outer()->loc;
     for (const Scatter& s : again) {
       Value*& start = nest_->outer()->operands[s.state];
       start = loops(before, updates_of(s), start);
       start->name = nest_->outer()->results[s.state]->name;
     }
     ir::Builder after = ir::Builder::after(nest_->outer());
-    after.loc = nest_->outer()->loc;
     for (const Scatter& s : kept) keep(before, after, s);
     for (const Zeros& z : zeros) {
       Value* const without = nest_->outer()->results[z.state];
@@ -278,7 +276,7 @@ class Distribution {
   Value* slot(ir::Builder& b, std::size_t level, Value* number) const {
     const Offset& first = nest_->levels[level].range.first;
     if (!first.base && first.by == 0) return number;
-    return b.emit(Opcode::sub_, {number, materialise(b, first)});
+    return b.sub({number, materialise(b, first)});
   }
 
   void keep(ir::Builder& before, ir::Builder& after, const Scatter& s) {
@@ -297,17 +295,17 @@ class Distribution {
     const ir::Type type = ir::Type::tensor(v->type.kind(), std::vector<std::int64_t>(depth, ir::dynamic));
     std::vector<Value*> fill{before.undef(v->type)};
     for (const Nest::Level& l : nest_->levels)
-      fill.push_back(before.emit(Opcode::imax_, {before.emit(Opcode::sub_, {materialise(before, l.range.last),
-                                                                            materialise(before, l.range.first)}),
-                                                 before.integer(0)}));
+      fill.push_back(
+          before.imax({before.sub({materialise(before, l.range.last), materialise(before, l.range.first)}),
+                       before.integer(0)}));
     Value* array = before.op(Opcode::fill_, std::move(fill), {type})->result();
     for (const Nest::Level& l : nest_->levels) {
       l.loop->operands.push_back(array);
       module_.add_param(l.loop->blocks[0], type);
       array = module_.add_param(l.loop->blocks[1], type);
     }
-    ir::Builder last = ir::Builder::before(nest_->innermost()->ops.back());
-    last.loc = v->def ? v->def->loc : nest_->outer()->loc;
+    ir::Builder last =
+        ir::Builder::before(nest_->innermost()->ops.back(), v->def ? v->def->loc : nest_->outer()->loc);
     std::vector<Value*> set{array};
     for (std::size_t k = 0; k < depth; ++k) set.push_back(slot(last, k, nest_->levels[k].range.number));
     set.push_back(v);

@@ -73,7 +73,7 @@ class Loop {
   /// small.
   void isolate() {
     Op* const test = decision_->operands[0]->def;
-    if (!test || test->parent != head_ || !(test->is(Opcode::lt_) || test->is(Opcode::le_)) ||
+    if (!test || test->parent != head_ || !test->is(Opcode::lt_, Opcode::le_) ||
         test->operands[0]->type != ir::I64)
       return;
     const std::size_t side = invariant(test->operands[0]) ? 1 : 0;
@@ -123,8 +123,7 @@ class Loop {
       in_front([&](ir::Builder& b) {
         const std::int64_t step = side == 1 ? 1 : -1;
         const Op* c = constant(bound);
-        test->operands[side] =
-            c ? b.integer(c->integer + step) : b.emit(Opcode::add_, {bound, b.integer(step)});
+        test->operands[side] = c ? b.integer(c->integer + step) : b.add({bound, b.integer(step)});
       });
       test->code = Opcode::lt_;
       return;
@@ -157,11 +156,11 @@ class Loop {
         return narrow ? b.emit(Opcode::cast_, {v}, static_cast<std::int64_t>(ir::Kind::i64)) : v;
       };
       Value *const high = wide(falls ? first : bound), *const low = wide(falls ? bound : first);
-      iterations = narrow ? b.emit(Opcode::sub_, {high, low}) : iterations_between(b, low, high);
-      if (reaches) iterations = b.emit(Opcode::add_, {iterations, b.integer(1)});
+      iterations = narrow ? b.sub({high, low}) : iterations_between(b, low, high);
+      if (reaches) iterations = b.add({iterations, b.integer(1)});
       if (std::abs(step) == 1) return;
-      iterations = b.emit(Opcode::add_, {iterations, b.integer(std::abs(step) - 1)});
-      iterations = b.emit(Opcode::div_, {iterations, b.integer(std::abs(step))});
+      iterations = b.add({iterations, b.integer(std::abs(step) - 1)});
+      iterations = b.div({iterations, b.integer(std::abs(step))});
     });
     Value* const count = module_.add_param(head_, ir::I64);
     Value* const body_count = op_->is(Opcode::loop_) ? module_.add_param(body_, ir::I64) : count;
@@ -175,19 +174,17 @@ class Loop {
       const_cast<Op*>(entry_)->operands.push_back(start);
     }
     for (Op* end : again) {
-      ir::Builder b = ir::Builder::before(end);
-      b.loc = {};
-      end->operands.push_back(b.emit(Opcode::add_, {body_count, b.integer(1)}));
+      ir::Builder b = ir::Builder::before(end, {});
+      end->operands.push_back(b.add({body_count, b.integer(1)}));
     }
     test->code = Opcode::lt_;
     test->operands = {count, iterations};
 
     // In the body the number is first + step * iteration.
-    ir::Builder b = ir::Builder::before(body_->ops.front());
-    b.loc = {};
+    ir::Builder b = ir::Builder::before(body_->ops.front(), {});
     Value* way =
         narrow ? b.emit(Opcode::cast_, {body_count}, static_cast<std::int64_t>(ir::Kind::i32)) : body_count;
-    if (std::abs(step) != 1) way = b.emit(Opcode::mul_, {way, b.integer(std::abs(step), number->type)});
+    if (std::abs(step) != 1) way = b.mul({way, b.integer(std::abs(step), number->type)});
     Value* const own = b.emit(falls ? Opcode::sub_ : Opcode::add_, {first, way});
     own->name = in_body->name;
     ir::walk(body_, [&](Op* op) {
@@ -203,7 +200,7 @@ class Loop {
   bool find_next(std::size_t at, const Value* number, std::vector<Op*>& again, std::int64_t& step) {
     const auto steps = [&](const Value* v) {
       Op* const op = v->def;
-      if (!op || !(op->is(Opcode::sub_) || op->is(Opcode::add_)) || op->operands[0] != number) return false;
+      if (!op || !op->is(Opcode::sub_, Opcode::add_) || op->operands[0] != number) return false;
       const Op* by = constant(op->operands[1]);
       if (!by || by->integer > largest_step || by->integer < -largest_step) return false;
       const std::int64_t here = op->is(Opcode::sub_) ? -by->integer : by->integer;
@@ -256,8 +253,7 @@ class Loop {
 void make_canonical(ir::Module& module, const std::vector<Op*>& found, const UseCounts& uses) {
   for (Op* op : found | std::views::reverse) {
     Op* const owner = op->is(Opcode::loop_) ? op : op->operands[0]->def;
-    if (!owner || owner->parent != op->parent || !(owner->is(Opcode::loop_) || owner->is(Opcode::fun_)))
-      continue;
+    if (!owner || owner->parent != op->parent || !owner->is(Opcode::loop_, Opcode::fun_)) continue;
     Loop loop(module, owner, uses);
     if (!loop.known(op)) continue;
     loop.move_invariants();
@@ -276,7 +272,7 @@ void canonical_loops(ir::Module& module) {
     ir::walk(f->body, [&](Op* op) {
       for (const Value* v : op->operands)
         if (v->type.is_cont()) ++uses[v];
-      if (op->is(Opcode::loop_) || op->is(Opcode::jump_)) found.push_back(op);
+      if (op->is(Opcode::loop_, Opcode::jump_)) found.push_back(op);
     });
     make_canonical(module, found, uses);
   }

@@ -84,7 +84,7 @@ class ValueTable {
 bool is_expression(const Op& op) {
   // Of two that are distinguished by their labels each is wanted.
   if (ir::has_text(op.code) && !ir::is_einsum(op.code)) return false;
-  if (op.is(Opcode::undef_) || op.is(Opcode::closure_) || op.is(Opcode::yield_)) return false;
+  if (op.is(Opcode::undef_, Opcode::closure_, Opcode::yield_)) return false;
   if (op.is(Opcode::copy_)) return false;  // for memory of its own
   return ir::is_pure(op) && op.results.size() == 1;
 }
@@ -92,7 +92,7 @@ bool is_expression(const Op& op) {
 /// A tensor of one value that is made outside a loop: each iteration that updates it would have to copy it, which
 /// takes longer than making it.
 bool is_cheaper_made(const Op& op, const Op& first) {
-  if (!op.result()->type.is_tensor() || !(op.is(Opcode::zeros_like_) || op.is(Opcode::fill_))) return false;
+  if (!op.result()->type.is_tensor() || !op.is(Opcode::zeros_like_, Opcode::fill_)) return false;
   for (const Block* b = op.parent; b && b != first.parent; b = b->parent ? b->parent->parent : nullptr)
     if (b->parent && b->parent->is(Opcode::loop_)) return true;
   return false;

@@ -38,9 +38,7 @@ bool may_not_fit(const Op& op) {
   return op.operands.size() > 1 && op.loc.part != ir::Part::backward && op.blocks.empty() &&
          !equal_sizes(op).empty();
 }
-bool writes_cell(const Op& op) {
-  return op.is(Opcode::ref_set_) || op.is(Opcode::ref_add_) || op.is(Opcode::ref_acc_);
-}
+bool writes_cell(const Op& op) { return op.is(Opcode::ref_set_, Opcode::ref_add_, Opcode::ref_acc_); }
 
 struct Facts {
   bool effects = false;  ///< running it does more than compute its results

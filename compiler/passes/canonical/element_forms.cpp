@@ -44,17 +44,10 @@ std::optional<std::size_t> place(const Op& op, std::size_t count) {
 
 /// How many indices an access has, or nothing for other operations.
 std::optional<std::size_t> indices(const Op& op) {
-  switch (meaning(op)) {
-    case Opcode::get_:
-    case Opcode::set_:
-    case Opcode::add_at_:
-      return static_cast<std::size_t>(accessed(op).rank());
-    case Opcode::take_:
-    case Opcode::add_take_:
-      return 1;
-    default:
-      return std::nullopt;
-  }
+  const Opcode code = meaning(op);
+  if (code == Opcode::take_ || code == Opcode::add_take_) return 1;
+  if (code != Opcode::get_ && code != Opcode::set_ && code != Opcode::add_at_) return {};
+  return static_cast<std::size_t>(accessed(op).rank());
 }
 
 std::int64_t size_in(const ir::Notation& n, const Op& op, char letter) {
@@ -106,7 +99,7 @@ class Form {
  private:
   std::vector<Value*> of(std::size_t operand) const { return elements_(op_.operands[operand]); }
 
-  void add(Value*& sum, Value* x) { sum = sum ? b_.emit(Opcode::add_, {sum, x}) : x; }
+  void add(Value*& sum, Value* x) { sum = sum ? b_.add({sum, x}) : x; }
 
   template <class F>
   std::vector<Value*> mapped(F f) {
@@ -144,7 +137,7 @@ class Form {
     }
     std::vector<Value*> out = of(0);
     for (std::size_t i = 0; i < given.size(); ++i)
-      out[at + i] = code == Opcode::set_ ? given[i] : b_.emit(Opcode::add_, {out[at + i], given[i]});
+      out[at + i] = code == Opcode::set_ ? given[i] : b_.add({out[at + i], given[i]});
     return out;
   }
 
@@ -166,7 +159,7 @@ class Form {
       Value* product = nullptr;
       for (std::size_t k = 0; k < factors.size(); ++k) {
         Value* const x = factors[k][static_cast<std::size_t>(at[k])];
-        product = product ? b_.emit(Opcode::mul_, {product, x}) : x;
+        product = product ? b_.mul({product, x}) : x;
       }
       add(out[static_cast<std::size_t>(at.back())], product);
     });

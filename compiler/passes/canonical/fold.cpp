@@ -113,8 +113,7 @@ class Folding : public Rewriter {
     constexpr std::size_t most = 4;
     if (op.results.empty() || op.results.size() > most) return false;
     for (const Block* b : op.blocks)
-      if (!std::ranges::all_of(b->ops,
-                               [](const Op* o) { return o->is(Opcode::yield_) || o->is(Opcode::constant_); }))
+      if (!std::ranges::all_of(b->ops, [](const Op* o) { return o->is(Opcode::yield_, Opcode::constant_); }))
         return false;
     return std::ranges::all_of(op.results,
                                [](const Value* v) { return v->type.is_scalar() && !v->type.is_bool(); });
@@ -193,7 +192,7 @@ class Folding : public Rewriter {
 
   /// The scalar constant that a value is, or of which all its elements are made.
   const Op* splat(const Value* v) const {
-    if (v->def && (v->def->is(Opcode::fill_) || v->def->is(Opcode::broadcast_))) v = v->def->operands[0];
+    if (v->def && v->def->is(Opcode::fill_, Opcode::broadcast_)) v = v->def->operands[0];
     return constant(v);
   }
   /// True where every element of `v` is this number, to the bit, and `v` has the shape of `x`.
@@ -264,7 +263,7 @@ class Folding : public Rewriter {
   static bool is_small(std::int64_t v) { return v > -(std::int64_t{1} << 30) && v < std::int64_t{1} << 30; }
   /// What an integer is more than another, if that is a number: of x + 3 it is 3 and x.
   static std::optional<std::pair<Value*, std::int64_t>> distance(const Op* op) {
-    if (!op || !(op->is(Opcode::add_) || op->is(Opcode::sub_))) return {};
+    if (!op || !op->is(Opcode::add_, Opcode::sub_)) return {};
     const Op *x = constant(op->operands[0]), *y = constant(op->operands[1]);
     if (y && is_small(y->integer))
       return std::pair(op->operands[0], op->is(Opcode::add_) ? y->integer : -y->integer);
@@ -368,7 +367,7 @@ class Folding : public Rewriter {
     Value *x = op->operands[0], *y = op->operands[1];
     // A floating number may be NaN, which does not equal itself.
     if (x == y && x->type.is_scalar() && !x->type.is_float_element())
-      become_integer(op, op->is(Opcode::le_) || op->is(Opcode::eq_));
+      become_integer(op, op->is(Opcode::le_, Opcode::eq_));
     return nullptr;
   }
 
@@ -615,14 +614,9 @@ class Folding : public Rewriter {
         follow(op, from->value, static_cast<std::size_t>(from->dimension));
         continue;
       }
-      switch (t->def->code) {
-        case Opcode::slice_:
-          return become(op, Opcode::sub_, {in[2], in[1]});
-        case Opcode::concat_:
-          return become(op, Opcode::add_, {size_of(in[0]), size_of(in[1])});
-        default:
-          return nullptr;
-      }
+      if (t->def->is(Opcode::slice_)) return become(op, Opcode::sub_, {in[2], in[1]});
+      if (t->def->is(Opcode::concat_)) return become(op, Opcode::add_, {size_of(in[0]), size_of(in[1])});
+      return nullptr;
     }
     return nullptr;
   }

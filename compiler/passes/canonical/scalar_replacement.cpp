@@ -240,8 +240,7 @@ class Scalars : public Rewriter {
   bool is_split(const Value* v) const { return elements_.contains(const_cast<Value*>(v)); }
 
   Action enter(Op* op) override {
-    ir::Builder b(module(), here());
-    b.loc = op->loc;
+    ir::Builder b(module(), here(), op->loc);
     switch (op->code) {
       case Opcode::loop_:
         op->operands = expanded(op->operands);

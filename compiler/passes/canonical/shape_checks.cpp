@@ -58,17 +58,16 @@ struct Shown {
 };
 
 void emit_check(ir::Module& module, const Op& op, const EqualSizes& sizes, const Shown& shown, const CheckPlace& place) {
-  ir::Builder b = ir::Builder::before(place.before);
-  b.loc = op.loc;
+  ir::Builder b = ir::Builder::before(place.before, op.loc);
   std::vector<ir::Builder> around;
   for (const auto& [first, bound] : place.guards | std::views::reverse) {
-    Op* guard = b.branch(b.emit(Opcode::lt_, {made_here(b, first), made_here(b, bound)}), {});
+    Op* guard = b.branch(b.lt({made_here(b, first), made_here(b, bound)}), {});
     around.push_back(b);
     ir::Builder otherwise(module, guard->blocks[1]);
     otherwise.yield({});
     b.set_block(guard->blocks[0]);
   }
-  std::vector<Value*> operands{b.emit(Opcode::eq_, {size(b, sizes.a), size(b, sizes.b)})};
+  std::vector<Value*> operands{b.eq({size(b, sizes.a), size(b, sizes.b)})};
   for (const auto& shape : {shown.a, shown.b})
     for (const ir::Size& s : shape) operands.push_back(size(b, s));
   Op* const check = b.op(Opcode::check_, std::move(operands));

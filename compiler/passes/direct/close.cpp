@@ -34,13 +34,12 @@ Captures captures(Op* fun) {
     inside.insert(op->blocks.begin(), op->blocks.end());
     for (Value* v : op->operands) {
       if (inside.contains(v->block) || !seen.insert(v).second) continue;
-      if (v == fun->result()) {
+      if (v == fun->result())
         found.itself = true;
-      } else if (v->def && v->def->is(Opcode::constant_)) {
+      else if (v->def && v->def->is(Opcode::constant_))
         found.constants.push_back(v->def);
-      } else {
+      else
         found.values.push_back(v);
-      }
     }
   });
   return found;

@@ -63,11 +63,7 @@ class ToCps {
     Finish finish;
   };
 
-  ir::Builder builder(Block* block) const {
-    ir::Builder b(module_, block);
-    b.loc = function_.loc;
-    return b;
-  }
+  ir::Builder builder(Block* block) const { return {module_, block, function_.loc}; }
   Value* now(Value* v) const {
     const auto it = names_.find(v);
     return it == names_.end() ? v : it->second;

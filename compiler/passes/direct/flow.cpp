@@ -83,7 +83,7 @@ class FlowGuard : Flows {
   static Value* something(Builder& b, Value* v) {
     Value* const zero = b.zero_like(v);
     Value* const side = b.emit(Opcode::copysign_, {filled(b, 1, v), v});
-    return b.emit(Opcode::lor_, {b.emit(Opcode::ne_, {v, zero}), b.emit(Opcode::lt_, {zero, side})});
+    return b.emit(Opcode::lor_, {b.emit(Opcode::ne_, {v, zero}), b.lt({zero, side})});
   }
   static Value* filled(Builder& b, double number, Value* like) {
     Value* const one = b.number(number, ir::Type(like->type.element()));
@@ -104,9 +104,9 @@ class FlowGuard : Flows {
     if (!derived_.contains(v) && v->def && v->def->is(Opcode::fill_)) return v;  // all of it will be replaced
     const auto m = masks.find(v);
     if (normal_.contains(v) || (m != masks.end() && m->second.marked)) return v;
-    Value* const sum = b.emit(Opcode::add_, {v, b.zero_like(v)});  // never -0
+    Value* const sum = b.add({v, b.zero_like(v)});  // never -0
     Value* const condition = condition_of(b, v, masks);
-    return condition ? b.emit(Opcode::select_, {condition, sum, filled(b, -0.0, v)}) : sum;
+    return condition ? b.select({condition, sum, filled(b, -0.0, v)}) : sum;
   }
 
   // ---- backward parts, written anew
@@ -141,7 +141,7 @@ class FlowGuard : Flows {
     return together(b, Opcode::land_, x, y);
   }
   static Value* chosen(Builder& b, Value* condition, Value* v) {
-    return b.emit(Opcode::select_, {condition, v, b.zero_like(v)});
+    return b.select({condition, v, b.zero_like(v)});
   }
 
   void rewrite(Block* block) {
@@ -166,7 +166,7 @@ class FlowGuard : Flows {
   static void note(Builder& b, Value* cell, Value* condition) {
     const ir::Type element(cell->type.content().element());
     Value* const zero = b.number(0, element);
-    Value* v = condition ? b.emit(Opcode::select_, {condition, zero, b.number(-0.0, element)}) : zero;
+    Value* v = condition ? b.select({condition, zero, b.number(-0.0, element)}) : zero;
     if (cell->type.content().is_tensor()) v = b.emit(Opcode::broadcast_, {v, shape_of_cell(cell)});
     b.op(Opcode::ref_add_, {cell, v});
   }
@@ -259,8 +259,8 @@ class FlowGuard : Flows {
       return;
     }
     const Kind kind = kind_of(*op);
-    const bool moves = (kind == Kind::moves && !ir::is_einsum(op->code)) || op->is(Opcode::broadcast_) ||
-                       op->is(Opcode::cast_) || op->is(Opcode::cast_like_);
+    const bool moves = (kind == Kind::moves && !ir::is_einsum(op->code)) ||
+                       op->is(Opcode::broadcast_, Opcode::cast_, Opcode::cast_like_);
     if (moves && normal_.contains(op->operands[0])) {
       keep(op);
       normal_.insert(op->result());

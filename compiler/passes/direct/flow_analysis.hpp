@@ -328,7 +328,7 @@ class Flows {
   /// A value that has the same shape as the tensor.
   static const Value* shape_of(const Value* v) {
     while (v->def && v->type.is_tensor() &&
-           (ir::info(v->def->code).elementwise || v->def->is(Opcode::set_) || v->def->is(Opcode::zeros_like_))) {
+           (ir::info(v->def->code).elementwise || v->def->is(Opcode::set_, Opcode::zeros_like_))) {
       const auto same = std::ranges::find_if(v->def->operands,
                                              [&](const Value* x) { return x->type.rank() == v->type.rank(); });
       if (same == v->def->operands.end()) break;
@@ -435,7 +435,8 @@ class Flows {
     if (const auto direct = c.direct.find(b); direct != c.direct.end())
       for (const Op* use : direct->second) {
         if (adds(*use) && use->operands[0] == v) f = both(f, added(*use, c));
-        else if (use->is(Opcode::jump_) || use->is(Opcode::call_)) f = both(f, passed(*use, v));
+        else if (use->is(Opcode::jump_, Opcode::call_))
+          f = both(f, passed(*use, v));
       }
     if (const auto nested = c.nested.find(b); nested != c.nested.end()) {
       Flow sides = Flow::open;

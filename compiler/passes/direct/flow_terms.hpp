@@ -31,7 +31,7 @@ inline Flow unless_ended(Flow iteration) { return iteration == Flow::always ? Fl
 inline bool conditional(Flow f) { return f == Flow::entered || f == Flow::sometimes; }
 
 inline bool is_cell(const Value* v) { return v->type.is_ref(); }
-inline bool adds(const Op& op) { return op.is(Opcode::ref_add_) || op.is(Opcode::ref_acc_); }
+inline bool adds(const Op& op) { return op.is(Opcode::ref_add_, Opcode::ref_acc_); }
 
 /// What an operation does to an adjoint.
 enum class Kind : std::uint8_t { keeps_zeros, product, moves, sums, other };
@@ -76,7 +76,7 @@ inline Kind kind_of(const Op& op) {
 /// operations where there is none.
 inline std::size_t end_of(const Block& block) {
   const auto ends = [](const Op* op) {
-    if (op->is(Opcode::jump_) || op->is(Opcode::halt_)) return true;
+    if (op->is(Opcode::jump_, Opcode::halt_)) return true;
     if (op->is(Opcode::call_)) return op->callee->cps;
     return op->is(Opcode::branch_) && op->results.empty() && end_of(*op->blocks[0]) < op->blocks[0]->ops.size();
   };
@@ -86,21 +86,12 @@ inline std::size_t end_of(const Block& block) {
 /// The operands that an operation computes with: of others it asks the shape or the type.
 inline std::span<Value* const> data_of(const Op& op) {
   const std::span<Value* const> all(op.operands);
-  switch (op.code) {
-    case Opcode::broadcast_:
-    case Opcode::reduce_to_:
-    case Opcode::reshape_:
-    case Opcode::cast_like_:
-      return all.first(1);
-    case Opcode::zeros_like_:
-    case Opcode::dim_:
-      return {};
-    default: {
-      if (!ir::is_einsum(op.code)) return all;
-      const auto only = only_factor(op, *ir::concrete_notation(op));
-      return only ? all.subspan(*only, 1) : all;
-    }
-  }
+  if (op.is(Opcode::broadcast_, Opcode::reduce_to_, Opcode::reshape_, Opcode::cast_like_))
+    return all.first(1);
+  if (op.is(Opcode::zeros_like_, Opcode::dim_)) return {};
+  if (!ir::is_einsum(op.code)) return all;
+  const auto only = only_factor(op, *ir::concrete_notation(op));
+  return only ? all.subspan(*only, 1) : all;
 }
 
 }  // namespace lantern::passes::flow

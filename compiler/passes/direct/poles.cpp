@@ -65,7 +65,7 @@ class Poles {
 
  private:
   bool not_zero(const Value* v) {
-    while (v->def && (v->def->is(Opcode::neg_) || v->def->is(Opcode::broadcast_))) v = v->def->operands[0];
+    while (v->def && v->def->is(Opcode::neg_, Opcode::broadcast_)) v = v->def->operands[0];
     if (v->def && v->def->is(Opcode::constant_)) return v->def->number != 0;
     if (v->def && v->def->is(Opcode::mul_))
       return not_zero(v->def->operands[0]) && not_zero(v->def->operands[1]);

@@ -70,8 +70,7 @@ class TailCalls {
   void make_loop() {
     Block* const iteration = f_.body;
     Block* const outer = module_.new_block(nullptr, &f_);
-    ir::Builder b(module_, outer);
-    b.loc = f_.loc;
+    ir::Builder b(module_, outer, f_.loc);
     std::vector<Value*> initial{b.boolean(true)};
     std::vector<std::size_t> changing;
     const std::vector<Value*> params = std::exchange(iteration->params, {});
@@ -121,8 +120,7 @@ class TailCalls {
     const std::vector<Value*> yielded = block->yields();
     const ir::Location loc = block->ops.back()->loc;
     block->ops.pop_back();
-    ir::Builder b(module_, block);
-    b.loc = loc;
+    ir::Builder b(module_, block, loc);
     if (op && op->is(Opcode::branch_)) {
       op->results.clear();
       for (std::size_t i = 0; i < values; ++i) module_.add_result(op, iteration->params[i]->type);

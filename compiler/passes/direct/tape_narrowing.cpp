@@ -18,10 +18,8 @@ struct Sites {
   std::vector<Op*> pushes, pops;
 };
 
-bool compares(const Op& op) {
-  return op.is(Opcode::eq_) || op.is(Opcode::ne_) || op.is(Opcode::lt_) || op.is(Opcode::le_);
-}
-bool is_logic(const Op& op) { return op.is(Opcode::land_) || op.is(Opcode::lor_) || op.is(Opcode::lnot_); }
+bool compares(const Op& op) { return op.is(Opcode::eq_, Opcode::ne_, Opcode::lt_, Opcode::le_); }
+bool is_logic(const Op& op) { return op.is(Opcode::land_, Opcode::lor_, Opcode::lnot_); }
 
 /// What one block pops, in the form that its forward part can compute.
 class Narrowing {
@@ -32,7 +30,7 @@ class Narrowing {
     std::size_t run = 0;
     bool popped = false;
     for (Op* op : block->ops) {
-      if (!op->is(Opcode::push_) && !op->is(Opcode::pop_)) continue;
+      if (!op->is(Opcode::push_, Opcode::pop_)) continue;
       const auto at = tapes.find(op->integer);
       if (at == tapes.end() || at->second.pops[0]->parent != block) continue;
       if (op->is(Opcode::push_)) {
@@ -217,7 +215,6 @@ class Narrowing {
     Op* const last = *std::ranges::find_if(block->ops.rbegin(), block->ops.rend(),
                                            [&](Op* op) { return std::ranges::find(old, op) != old.end(); });
     ir::Builder b = ir::Builder::before(last);
-    b.loc = last->loc;
     std::vector<Value*> outcomes;
     for (const Op* op : conditions) {
       std::vector<Value*> operands;

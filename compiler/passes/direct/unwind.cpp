@@ -232,7 +232,7 @@ void Unwinder::end_forward(Region& r, const std::vector<Value*>& values) {
     // The trip count is the last of the state.
     std::vector<Value*> next = values;
     ir::Builder b = into(r.fwd, {});
-    next.push_back(b.emit(Opcode::add_, {r.fwd->params.back(), b.integer(1)}));
+    next.push_back(b.add({r.fwd->params.back(), b.integer(1)}));
     b.yield(std::move(next));
     return;
   }

@@ -204,7 +204,7 @@ void Unwinder::backward_loop(Region& r, Segment& s) {
   }
 
   ir::Builder end = into(body.bwd, op->loc);
-  yield_adjoints(r, s, body, end.emit(Opcode::sub_, {body.iterations, end.integer(1)}), carried);
+  yield_adjoints(r, s, body, end.sub({body.iterations, end.integer(1)}), carried);
   settle(body);
 
   std::vector<Value*> results;
@@ -358,7 +358,7 @@ void Unwinder::set_cell(Region& r, Value* c, Value* v) {
 
 void Unwinder::add_cell(Region& r, Value* c, Value* v, const ir::Location& loc) {
   Value* before = cell(r, c);
-  r.cells[c] = before ? into(r.bwd, loc).emit(Opcode::add_, {before, v}) : v;
+  r.cells[c] = before ? into(r.bwd, loc).add({before, v}) : v;
 }
 
 }  // namespace lantern::passes

@@ -31,12 +31,11 @@ constexpr int overlap = 3;
 
 /// True for a tensor of one number throughout: it takes no longer to make than to copy.
 bool repeats_number(const Value* v) {
-  return v->def && (v->def->is(Opcode::broadcast_) || v->def->is(Opcode::fill_)) &&
-         v->def->operands[0]->type.is_scalar();
+  return v->def && v->def->is(Opcode::broadcast_, Opcode::fill_) && v->def->operands[0]->type.is_scalar();
 }
 
 /// True for a part of a tensor, which lies in the tensor's memory.
-bool is_view(const Value* v) { return v->def && (v->def->is(Opcode::slice_) || v->def->is(Opcode::take_)); }
+bool is_view(const Value* v) { return v->def && v->def->is(Opcode::slice_, Opcode::take_); }
 
 /// What is needed of an operand: of one whose shape alone counts, a tensor of that shape from further up.
 Value* needed(const Op& op, std::size_t i) {
@@ -369,7 +368,7 @@ Value* Unwinder::compared_number(const Region& home, const Value* v) const {
   constexpr int few_branches = 4;
   if (!v->type.is_bool() || !v->def) return nullptr;
   const Op& op = *v->def;
-  if (!(op.is(Opcode::eq_) || op.is(Opcode::ne_) || op.is(Opcode::lt_) || op.is(Opcode::le_))) return nullptr;
+  if (!op.is(Opcode::eq_, Opcode::ne_, Opcode::lt_, Opcode::le_)) return nullptr;
   const bool first = constant(op.operands[0]) != nullptr;
   if (!first && !constant(op.operands[1])) return nullptr;
   Value* const number = op.operands[first ? 1 : 0];
@@ -409,7 +408,7 @@ Value* Unwinder::derive(Region& home, Value* v) {
     Value* const start = constant(first) ? nullptr : at(*home.parent, first);
     return emit([&] {
       ir::Builder b = into(block, home.construct->loc);
-      Value* const before = b.emit(Opcode::sub_, {home.iterations, b.integer(1)});
+      Value* const before = b.sub({home.iterations, b.integer(1)});
       Value* const out = stepped(b, start ? start : again(first), step, before);
       out->name = v->name;
       return out;

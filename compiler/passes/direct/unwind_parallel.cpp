@@ -53,7 +53,7 @@ void Unwinder::import_parallel_operands(Region& body, const Parts& parts) {
         v = it->second;
       }
       if (part != parts.end())
-        op->operands[1] = ir::Builder::before(op).emit(Opcode::sub_, {op->operands[1], part->second.first});
+        op->operands[1] = ir::Builder::before(op).sub({op->operands[1], part->second.first});
     }
   }
   body.bwd->ops.insert(body.bwd->ops.begin(), constants.begin(), constants.end());
@@ -130,7 +130,7 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
       // the loop's own index
     } else if (const auto step = step_of(forward_op, i)) {
       // Another integer that counts: its first value and as many steps as the index has made.
-      now = stepped(b, at(body, forward_op->operands[i]), *step, b.emit(Opcode::sub_, {index, first}));
+      now = stepped(b, at(body, forward_op->operands[i]), *step, b.sub({index, first}));
     } else if (params[i]->type.is_tensor()) {
       // Only the shape is asked for: if need be, that of its adjoint.
       Value* const start = forward_op->operands[i];
@@ -152,11 +152,11 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
   backward(body, incoming);
 
   ir::Builder end = into(block, op->loc);
-  yield_adjoints(r, s, body, end.emit(Opcode::add_, {index, end.integer(1)}), initial);
+  yield_adjoints(r, s, body, end.add({index, end.integer(1)}), initial);
   for (const auto& [original, now] : outside) fwd_[original] = now;
   parallel_.insert(op);
   take_adjoints(r, s, body, place_loop(op, r.bwd, initial, [&](ir::Builder& condition, Value* at) {
-                  return condition.emit(Opcode::lt_, {at, bound});
+                  return condition.lt({at, bound});
                 }));
 }
 

@@ -125,13 +125,13 @@ Value* Unwinder::kept_alike(Region& home, Value* v) {
     for (std::size_t d = 0; d < rank; ++d)
       sizes.push_back(b.emit(Opcode::dim_, {alike->tensor}, static_cast<std::int64_t>(d)));
     Value* most = sizes[0];
-    for (std::size_t d = 1; d < rank; ++d) most = b.emit(Opcode::mul_, {most, sizes[d]});
+    for (std::size_t d = 1; d < rank; ++d) most = b.mul({most, sizes[d]});
     const auto trip_count_of = [&](const Counter& c) { return materialise(b, c.last - c.first + IndexForm(1)); };
     Value* const wanted = inner ? trip_count_of(*inner) : b.integer(1);
-    Value* const runs = b.emit(Opcode::lt_, {b.integer(0), trip_count_of(*counter)});
-    Value* const n = b.emit(Opcode::select_, {runs, b.emit(Opcode::imin_, {wanted, most}), b.integer(0)});
-    Value* const first = inner ? new_array(b, v->type.element(), b.emit(Opcode::imax_, {n, b.integer(0)}))
-                               : b.undef(v->type);
+    Value* const runs = b.lt({b.integer(0), trip_count_of(*counter)});
+    Value* const n = b.select({runs, b.imin({wanted, most}), b.integer(0)});
+    Value* const first =
+        inner ? new_array(b, v->type.element(), b.imax({n, b.integer(0)})) : b.undef(v->type);
     kept = collected(b, first, n, [&](ir::Builder& c, Value* iteration) {
       std::vector<Value*> access{alike->tensor};
       for (std::size_t d = 0; d < rank; ++d) {
@@ -139,9 +139,8 @@ Value* Unwinder::kept_alike(Region& home, Value* v) {
         if (inner)
           index = index.with(inner->index, (inner->step > 0 ? inner->first : inner->last) +
                                                IndexForm(inner->step) * IndexForm::of(iteration));
-        Value* const last = c.emit(Opcode::sub_, {sizes[d], c.integer(1)});
-        access.push_back(
-            c.emit(Opcode::imax_, {c.emit(Opcode::imin_, {materialise(c, index), last}), c.integer(0)}));
+        Value* const last = c.sub({sizes[d], c.integer(1)});
+        access.push_back(c.imax({c.imin({materialise(c, index), last}), c.integer(0)}));
       }
       return c.op(Opcode::get_, access, {v->type})->result();
     });
@@ -153,7 +152,7 @@ Value* Unwinder::kept_alike(Region& home, Value* v) {
   if (!inner) return home.saved[v] = there;
   return made_again(home, v, [&] {
     ir::Builder b = into(home.bwd, get.loc);
-    Value* const iteration = b.emit(Opcode::sub_, {alike->row->iterations, b.integer(1)});
+    Value* const iteration = b.sub({alike->row->iterations, b.integer(1)});
     return b.op(Opcode::get_, {there, iteration}, {v->type})->result();
   });
 }
@@ -198,16 +197,16 @@ Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop) {
       Value* end = nullptr;
       for (const IndexRange& r : reads.ranges) {
         Value *const low = materialise(b, r.first), *const high = materialise(b, r.last + IndexForm(1));
-        first = first ? b.emit(Opcode::imin_, {first, low}) : low;
-        end = end ? b.emit(Opcode::imax_, {end, high}) : high;
+        first = first ? b.imin({first, low}) : low;
+        end = end ? b.imax({end, high}) : high;
       }
-      first = b.emit(Opcode::imax_, {first, b.integer(0)});
-      end = b.emit(Opcode::imin_, {end, b.emit(Opcode::dim_, {array}, 0)});
+      first = b.imax({first, b.integer(0)});
+      end = b.imin({end, b.emit(Opcode::dim_, {array}, 0)});
       // Of a loop without iterations the end may lie so far below the start that their difference wraps.
-      Value* const n = b.emit(Opcode::sub_, {b.emit(Opcode::imax_, {end, first}), first});
+      Value* const n = b.sub({b.imax({end, first}), first});
       const ir::Kind kind = array->type.element();
       kept = collected(b, new_array(b, kind, n), n, [&](ir::Builder& c, Value* iteration) {
-        return c.op(Opcode::get_, {array, c.emit(Opcode::add_, {first, iteration})}, {ir::Type(kind)})->result();
+        return c.op(Opcode::get_, {array, c.add({first, iteration})}, {ir::Type(kind)})->result();
       });
       kept->name = array->name;
       part_copies_[kept->def] = array;

@@ -43,6 +43,11 @@ bool has_effect(const Op& op) {
   return effect == ir::Effect::tape || effect == ir::Effect::effect || op.is(Opcode::call_);
 }
 
+/// The condition of a loop that counts the first value of its state down to 0.
+constexpr auto is_positive = [](ir::Builder& b, const std::vector<Value*>& state) {
+  return b.lt({b.integer(0), state[0]});
+};
+
 /// Which of a loop's state the effects of its body depend on: frames, above all.
 std::vector<bool> needed_state(const Op* loop) {
   const Block* const body = loop->blocks[1];
@@ -118,15 +123,15 @@ Value* Unwinder::pop(ir::Builder& b, std::int64_t tape, const ir::Type& type) {
 }
 
 /// Keeps a state; `state` ends with the number of iterations so far.
-void Unwinder::push_state(ir::Builder& b, const Snapshots& snapshots, const std::vector<Value*>& state) {
+void Unwinder::push_state(ir::Builder& b, const Snapshots& snapshots, const State& state) {
   for (std::size_t j = 0; j < snapshots.state.size(); ++j)
     push(b, snapshots.tapes[j], state[snapshots.state[j]]);
   push(b, snapshots.position, state.back());
 }
 
 /// The last state kept. `first`: the state before the first iteration, of which integers that count are wanted.
-std::vector<Value*> Unwinder::pop_state(ir::Builder& b, const Snapshots& snapshots, const Op* loop,
-                                        const std::vector<Value*>& first, Value* position) {
+Unwinder::State Unwinder::pop_state(ir::Builder& b, const Snapshots& snapshots, const Op* loop,
+                                    const std::vector<Value*>& first, Value* position) {
   std::vector<Value*> state(loop->results.size(), nullptr);
   for (std::size_t j = snapshots.state.size(); j-- > 0;) {
     const std::size_t i = snapshots.state[j];
@@ -210,8 +215,8 @@ Op* Unwinder::copy_loop(const Op* loop, Block* to, const std::vector<Value*>& in
       more = block->ops.back()->operands[0];
       block->ops.pop_back();
     }
-    Value* const inside = b.emit(Opcode::lt_, {block->params.back(), until});
-    b.yield({more ? b.emit(Opcode::land_, {inside, more}) : inside});
+    Value* const inside = b.lt({block->params.back(), until});
+    b.yield({more ? b.land({inside, more}) : inside});
   }
   drop_unknown_state(copy);
   return copy;
@@ -244,7 +249,7 @@ std::optional<std::int64_t> Unwinder::segment_length(Region& r, const Op* loop) 
   for (Block* block : loop->blocks)
     ir::walk(block, [&](const Op* op) {
       ++size;
-      simple &= !op->is(Opcode::call_) && !op->is(Opcode::pop_);
+      simple &= !op->is(Opcode::call_, Opcode::pop_);
       if (!op->is(Opcode::push_)) return;
       simple &=
           op->parent == loop->blocks[1] && frames_.contains(op->integer) && op->operands[0]->type.is_scalar();
@@ -261,8 +266,8 @@ std::optional<std::int64_t> Unwinder::segment_length(Region& r, const Op* loop) 
 
 /// Cuts a long loop into segments; gives the values that `reverse`, a loop over the iterations from last to first,
 /// starts from and ends with, but for its count.
-std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* reverse,
-                                                  const std::vector<Value*>& carried, std::int64_t length) {
+Unwinder::State Unwinder::reverse_in_segments(Region& r, Op* loop, Op* reverse,
+                                              const std::vector<Value*>& carried, std::int64_t length) {
   const CountedLoop count = *counted(loop);
   Value* const iterations = trip_count_of(r, loop);
   remark("unwind", loop->loc,
@@ -273,8 +278,8 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
   const Snapshots snapshots = snapshots_of(loop);
   const std::int64_t most = length * (long_bytes / segment_bytes);
   const auto segment_of = [&](ir::Builder& b, Value* n) {
-    Value* whole = b.emit(Opcode::imax_, {n, b.integer(1)});
-    return b.emit(Opcode::select_, {b.emit(Opcode::lt_, {b.integer(most), n}), b.integer(length), whole});
+    Value* whole = b.imax({n, b.integer(1)});
+    return b.select({b.lt({b.integer(most), n}), b.integer(length), whole});
   };
 
   // Forward: all segments but the last, without frames.
@@ -285,13 +290,13 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
     Value* const segment = segment_of(b, n);
     loop->operands = build_while(
         b, loop->operands,
-        [&](ir::Builder& c, const std::vector<Value*>& state) {
-          return c.emit(Opcode::lt_, {segment, c.emit(Opcode::sub_, {n, state.back()})});
+        [&](ir::Builder& c, const State& state) {
+          return c.lt({segment, c.sub({n, state.back()})});
         },
-        [&](ir::Builder& c, const std::vector<Value*>& state) {
+        [&](ir::Builder& c, const State& state) {
           for (std::size_t j = 0; j < snapshots.state.size(); ++j)
             push(c, snapshots.tapes[j], state[snapshots.state[j]]);
-          Value* const until = c.emit(Opcode::add_, {state.back(), segment});
+          Value* const until = c.add({state.back(), segment});
           return copy_loop(loop, c.block(), state, Frames::dropped, until, false)->results;
         });
   });
@@ -301,26 +306,21 @@ std::vector<Value*> Unwinder::reverse_in_segments(Region& r, Op* loop, Op* rever
   Value* const segment = segment_of(b, iterations);
   std::vector<Value*> initial{iterations};
   initial.insert(initial.end(), carried.begin(), carried.end());
-  return build_while(
-      b, initial,
-      [&](ir::Builder& c, const std::vector<Value*>& state) {
-        return c.emit(Opcode::lt_, {c.integer(0), state[0]});
-      },
-      [&](ir::Builder& c, const std::vector<Value*>& state) {
-        Value* const end = state[0];
-        Value* const before = c.emit(Opcode::sub_, {end, c.integer(1)});
-        Value* const start = c.emit(Opcode::mul_, {c.emit(Opcode::div_, {before, segment}), segment});
-        Op* again = c.branch(c.emit(Opcode::lt_, {end, iterations}), {});
-        ir::Builder then = into(again->blocks[0], loop->loc);
-        Op* copy = copy_loop(loop, again->blocks[0], pop_state(then, snapshots, loop, first, start),
-                             Frames::kept, end, false);
-        import_operands(r, copy);
-        then.yield({});
-        into(again->blocks[1], loop->loc).yield({});
-        std::vector<Value*> next = run_reverse(reverse, c.block(), start, state);
-        next[0] = start;
-        return next;
-      });
+  return build_while(b, initial, is_positive, [&](ir::Builder& c, const State& state) {
+    Value* const end = state[0];
+    Value* const before = c.sub({end, c.integer(1)});
+    Value* const start = c.mul({c.div({before, segment}), segment});
+    Op* again = c.branch(c.lt({end, iterations}), {});
+    ir::Builder then = into(again->blocks[0], loop->loc);
+    Op* copy = copy_loop(loop, again->blocks[0], pop_state(then, snapshots, loop, first, start), Frames::kept,
+                         end, false);
+    import_operands(r, copy);
+    then.yield({});
+    into(again->blocks[1], loop->loc).yield({});
+    std::vector<Value*> next = run_reverse(reverse, c.block(), start, state);
+    next[0] = start;
+    return next;
+  });
 }
 
 // ---- loops under a bound
@@ -362,9 +362,8 @@ std::pair<Value*, Value*> Unwinder::checkpoint_budget(ir::Builder& b, const Op* 
     state_bytes += factor * bytes_of(v->type);
     if (!v->type.is_tensor()) continue;
     Value* elements = b.integer(bytes_of(ir::Type(v->type.element())));
-    for (int d = 0; d < v->type.rank(); ++d)
-      elements = b.emit(Opcode::mul_, {elements, b.emit(Opcode::dim_, {v}, d)});
-    tensors = tensors ? b.emit(Opcode::add_, {tensors, elements}) : elements;
+    for (int d = 0; d < v->type.rank(); ++d) elements = b.mul({elements, b.emit(Opcode::dim_, {v}, d)});
+    tensors = tensors ? b.add({tensors, elements}) : elements;
   }
   const IterationSaves saves = saves_of(loop->blocks[1]);
   pages += saves.tapes;
@@ -374,55 +373,50 @@ std::pair<Value*, Value*> Unwinder::checkpoint_budget(ir::Builder& b, const Op* 
 
   Value *state = b.integer(state_bytes), *frame = b.integer(frame_bytes), *all = b.integer(bytes);
   if (tensors) {
-    state = b.emit(Opcode::add_, {state, tensors});
-    if (saves.tensors > 0)
-      frame = b.emit(Opcode::add_, {frame, b.emit(Opcode::mul_, {tensors, b.integer(saves.tensors)})});
+    state = b.add({state, tensors});
+    if (saves.tensors > 0) frame = b.add({frame, b.mul({tensors, b.integer(saves.tensors)})});
   }
   const std::string where = loop->loc.str();
   const std::string least = tensors ? "enough memory for the state and one iteration of the loop"
                                     : std::to_string(state_bytes + frame_bytes) +
                                           " bytes or more for the state and one iteration of the loop";
-  Value* const both = b.emit(Opcode::add_, {state, frame});
-  b.op(Opcode::check_, {b.emit(Opcode::le_, {both, all})})->text =
+  Value* const both = b.add({state, frame});
+  b.op(Opcode::check_, {b.le({both, all})})->text =
       module_.intern((where.empty() ? "" : where + ": error: ") + "expected " + least + ", got " +
                      std::to_string(memory.bytes));
 
   if (saves.open)
-    return {b.emit(Opcode::imax_,
-                   {b.emit(Opcode::div_, {b.emit(Opcode::sub_, {all, frame}), state}), b.integer(1)}),
-            b.integer(1)};
+    return {b.emit(Opcode::imax_, {b.div({b.sub({all, frame}), state}), b.integer(1)}), b.integer(1)};
   // Half for frames, the rest for states; if no state fits then, one state and the rest for frames.
-  Value* const half = b.emit(Opcode::div_, {b.integer(bytes / 2), frame});
-  Value* leaf = b.emit(Opcode::imax_, {half, b.integer(1)});
-  Value* const left = b.emit(Opcode::sub_, {all, b.emit(Opcode::mul_, {leaf, frame})});
-  Value* const states = b.emit(Opcode::div_, {left, state});
-  Value* const none = b.emit(Opcode::lt_, {states, b.integer(1)});
-  leaf = b.emit(Opcode::select_,
-                {none, b.emit(Opcode::div_, {b.emit(Opcode::sub_, {all, state}), frame}), leaf});
-  return {b.emit(Opcode::imax_, {states, b.integer(1)}), leaf};
+  Value* const half = b.div({b.integer(bytes / 2), frame});
+  Value* leaf = b.imax({half, b.integer(1)});
+  Value* const left = b.sub({all, b.mul({leaf, frame})});
+  Value* const states = b.div({left, state});
+  Value* const none = b.lt({states, b.integer(1)});
+  leaf = b.emit(Opcode::select_, {none, b.div({b.sub({all, state}), frame}), leaf});
+  return {b.imax({states, b.integer(1)}), leaf};
 }
 
 /// After how many of `iterations` iterations, which are more than a leaf, the next state is kept, with `free` places.
 Value* Unwinder::advance(ir::Builder& b, Value* iterations, Value* free, Value* leaf) {
   const auto one = [](ir::Builder& c) { return c.integer(1); };
-  Value* const leaves =
-      b.emit(Opcode::div_, {b.emit(Opcode::add_, {iterations, b.emit(Opcode::sub_, {leaf, one(b)})}), leaf});
+  Value* const leaves = b.div({b.add({iterations, b.sub({leaf, one(b)})}), leaf});
   // The place of the current state counts too. More places than leaves change nothing.
-  Value* const c = b.emit(Opcode::imin_, {b.emit(Opcode::add_, {free, one(b)}),
-                                          b.emit(Opcode::imin_, {leaves, b.integer(1 << 20)})});
+  Value* const c = b.imin({b.add({free, one(b)}), b.imin({leaves, b.integer(1 << 20)})});
   // r and C(c + r, c).
   const std::vector<Value*> done = build_while(
-      b, {one(b), b.emit(Opcode::add_, {c, one(b)})},
-      [&](ir::Builder& d, const std::vector<Value*>& s) { return d.emit(Opcode::lt_, {s[1], leaves}); },
-      [&](ir::Builder& d, const std::vector<Value*>& s) {
-        Value* const r = d.emit(Opcode::add_, {s[0], one(d)});
-        Value* const product = d.emit(Opcode::mul_, {s[1], d.emit(Opcode::add_, {c, r})});
-        return std::vector<Value*>{r, d.emit(Opcode::div_, {product, r})};
+      b, {one(b), b.add({c, one(b)})},
+      [&](ir::Builder& d, const State& s) {
+        return d.lt({s[1], leaves});
+      },
+      [&](ir::Builder& d, const State& s) {
+        Value* const r = d.add({s[0], one(d)});
+        Value* const product = d.mul({s[1], d.add({c, r})});
+        return std::vector<Value*>{r, d.div({product, r})};
       });
-  Value* const binomial =
-      b.emit(Opcode::div_, {b.emit(Opcode::mul_, {done[1], done[0]}), b.emit(Opcode::add_, {c, done[0]})});
-  Value* const most = b.emit(Opcode::sub_, {leaves, one(b)});
-  return b.emit(Opcode::mul_, {b.emit(Opcode::imin_, {binomial, most}), leaf});
+  Value* const binomial = b.div({b.mul({done[1], done[0]}), b.add({c, done[0]})});
+  Value* const most = b.sub({leaves, one(b)});
+  return b.mul({b.imin({binomial, most}), leaf});
 }
 
 /// Gives up every second state of `count`, an odd one at the end included: 0, 2, 4 ... stay.
@@ -435,32 +429,29 @@ void Unwinder::thin(ir::Builder& b, const Op* loop, const Snapshots& snapshots, 
     aside.push_back(module_.new_tape());
     frames_.insert(aside.back());
   }
-  const auto positive = [](ir::Builder& c, const std::vector<Value*>& s) {
-    return c.emit(Opcode::lt_, {c.integer(0), s[0]});
-  };
-  build_while(b, {count}, positive, [&](ir::Builder& c, const std::vector<Value*>& s) {
-    Value* const index = c.emit(Opcode::sub_, {s[0], c.integer(1)});
+  build_while(b, {count}, is_positive, [&](ir::Builder& c, const State& s) {
+    Value* const index = c.sub({s[0], c.integer(1)});
     std::vector<Value*> state;
     for (const auto& [tape, type] : tapes) state.push_back(pop(c, tape, type));
-    Value* const odd = c.emit(Opcode::rem_, {index, c.integer(2)});
-    Op* keep = c.branch(c.emit(Opcode::eq_, {odd, c.integer(0)}), {});
+    Value* const odd = c.rem({index, c.integer(2)});
+    Op* keep = c.branch(c.eq({odd, c.integer(0)}), {});
     ir::Builder then = into(keep->blocks[0], loop->loc);
     for (std::size_t j = 0; j < tapes.size(); ++j) push(then, aside[j], state[j]);
     then.yield({});
     into(keep->blocks[1], loop->loc).yield({});
     return std::vector<Value*>{index};
   });
-  Value* const left = b.emit(Opcode::div_, {b.emit(Opcode::add_, {count, b.integer(1)}), b.integer(2)});
-  build_while(b, {left}, positive, [&](ir::Builder& c, const std::vector<Value*>& s) {
+  Value* const left = b.div({b.add({count, b.integer(1)}), b.integer(2)});
+  build_while(b, {left}, is_positive, [&](ir::Builder& c, const State& s) {
     for (std::size_t j = 0; j < tapes.size(); ++j) push(c, tapes[j].first, pop(c, aside[j], tapes[j].second));
-    return std::vector<Value*>{c.emit(Opcode::sub_, {s[0], c.integer(1)})};
+    return std::vector<Value*>{c.sub({s[0], c.integer(1)})};
   });
 }
 
 /// The same under a bound on memory.
-std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse,
-                                                const std::vector<Value*>& carried,
-                                                const ir::LoopMemory& memory) {
+Unwinder::State Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse,
+                                            const std::vector<Value*>& carried,
+                                            const ir::LoopMemory& memory) {
   const auto count = counted(loop);
   remark("unwind", loop->loc,
          "keeps " +
@@ -482,23 +473,20 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
       Value* const all = iterations_between(b, loop->operands[count->index], bound);
       push_state(b, snapshots, initial);
       initial.push_back(b.integer(1));
-      const auto left = [&](ir::Builder& c, const std::vector<Value*>& s) {
-        return c.emit(Opcode::sub_, {all, s[n - 1]});
-      };
+      const auto left = [&](ir::Builder& c, const State& s) { return c.sub({all, s[n - 1]}); };
       done = build_while(
           b, initial,
-          [&](ir::Builder& c, const std::vector<Value*>& s) {
-            return c.emit(Opcode::land_,
-                          {c.emit(Opcode::lt_, {s[n], most}), c.emit(Opcode::lt_, {leaf, left(c, s)})});
+          [&](ir::Builder& c, const State& s) {
+            return c.emit(Opcode::land_, {c.lt({s[n], most}), c.lt({leaf, left(c, s)})});
           },
-          [&](ir::Builder& c, const std::vector<Value*>& s) {
-            Value* const free = c.emit(Opcode::sub_, {most, s[n]});
-            Value* const until = c.emit(Opcode::add_, {s[n - 1], advance(c, left(c, s), free, leaf)});
+          [&](ir::Builder& c, const State& s) {
+            Value* const free = c.sub({most, s[n]});
+            Value* const until = c.add({s[n - 1], advance(c, left(c, s), free, leaf)});
             const std::vector<Value*> from(s.begin(), s.begin() + static_cast<long>(n));
             std::vector<Value*> next =
                 copy_loop(loop, c.block(), from, Frames::dropped, until, false)->results;
             push_state(c, snapshots, next);
-            next.push_back(c.emit(Opcode::add_, {s[n], c.integer(1)}));
+            next.push_back(c.add({s[n], c.integer(1)}));
             return next;
           });
     } else {
@@ -506,29 +494,28 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
       initial.push_back(leaf);          // iterations from one to the next
       done = build_while(
           b, initial,
-          [&](ir::Builder& c, const std::vector<Value*>& s) {
+          [&](ir::Builder& c, const State& s) {
             Renaming map = ir::pairs(loop->blocks[0]->params, s);
             copy_ops(loop->blocks[0], c.block(), map, Frames::dropped);
             Value* const more = c.block()->ops.back()->operands[0];
             c.block()->ops.pop_back();
             return more;
           },
-          [&](ir::Builder& c, const std::vector<Value*>& s) {
-            Value* const full = c.emit(Opcode::le_, {most, s[n]});
+          [&](ir::Builder& c, const State& s) {
+            Value* const full = c.le({most, s[n]});
             Op* sort = c.branch(full, {ir::I64, ir::I64});
             ir::Builder then = into(sort->blocks[0], loop->loc);
             thin(then, loop, snapshots, s[n]);
-            Value* const half =
-                then.emit(Opcode::div_, {then.emit(Opcode::add_, {s[n], then.integer(1)}), then.integer(2)});
-            then.yield({half, then.emit(Opcode::mul_, {s[n + 1], then.integer(2)})});
+            Value* const half = then.div({then.add({s[n], then.integer(1)}), then.integer(2)});
+            then.yield({half, then.mul({s[n + 1], then.integer(2)})});
             into(sort->blocks[1], loop->loc).yield({s[n], s[n + 1]});
             const std::vector<Value*> from(s.begin(), s.begin() + static_cast<long>(n));
-            Op* keep = c.branch(c.emit(Opcode::lt_, {sort->result(0), most}), {ir::I64});
+            Op* keep = c.branch(c.lt({sort->result(0), most}), {ir::I64});
             ir::Builder room = into(keep->blocks[0], loop->loc);
             push_state(room, snapshots, from);
-            room.yield({room.emit(Opcode::add_, {sort->result(0), room.integer(1)})});
+            room.yield({room.add({sort->result(0), room.integer(1)})});
             into(keep->blocks[1], loop->loc).yield({sort->result(0)});
-            Value* const until = c.emit(Opcode::add_, {s[n - 1], sort->result(1)});
+            Value* const until = c.add({s[n - 1], sort->result(1)});
             std::vector<Value*> next =
                 copy_loop(loop, c.block(), from, Frames::dropped, until, true)->results;
             next.push_back(keep->result());
@@ -548,46 +535,43 @@ std::vector<Value*> Unwinder::reverse_in_memory(Region& r, Op* loop, Op* reverse
   ir::Builder b = into(r.bwd, loop->loc);
   std::vector<Value*> initial{kept, iterations};
   initial.insert(initial.end(), carried.begin(), carried.end());
-  std::vector<Value*> done = build_while(
-      b, initial,
-      [&](ir::Builder& c, const std::vector<Value*>& s) { return c.emit(Opcode::lt_, {c.integer(0), s[0]}); },
-      [&](ir::Builder& c, const std::vector<Value*>& s) {
-        Value *const places_taken = s[0], *const end = s[1];
-        const std::vector<Value*> state = pop_state(c, snapshots, loop, first, nullptr);
-        Value* const position = state.back();
-        Value* const distance = c.emit(Opcode::sub_, {end, position});
-        Value* const far = c.emit(Opcode::lt_, {leaf, distance});
-        Value* const free = c.emit(Opcode::sub_, {most, places_taken});
-        Value* const place = c.emit(Opcode::land_, {far, c.emit(Opcode::lt_, {c.integer(0), free})});
-        // Where the next iterations with frames, or the next state, begin.
-        Op* where = c.branch(far, {ir::I64});
-        ir::Builder stay = into(where->blocks[0], loop->loc);
-        push_state(stay, snapshots, state);
-        Value* const next_state = stay.emit(Opcode::add_, {position, advance(stay, distance, free, leaf)});
-        Value* const last_leaf = stay.emit(Opcode::sub_, {end, leaf});
-        stay.yield({stay.emit(Opcode::select_, {place, next_state, last_leaf})});
-        into(where->blocks[1], loop->loc).yield({position});
-        Value* const from = where->result();
-        Op* reach_it = copy_loop(with_frames, c.block(), state, Frames::dropped, from, false);
-        import_operands(r, reach_it);
+  std::vector<Value*> done = build_while(b, initial, is_positive, [&](ir::Builder& c, const State& s) {
+    Value *const places_taken = s[0], *const end = s[1];
+    const std::vector<Value*> state = pop_state(c, snapshots, loop, first, nullptr);
+    Value* const position = state.back();
+    Value* const distance = c.sub({end, position});
+    Value* const far = c.lt({leaf, distance});
+    Value* const free = c.sub({most, places_taken});
+    Value* const place = c.land({far, c.lt({c.integer(0), free})});
+    // Where the next iterations with frames, or the next state, begin.
+    Op* where = c.branch(far, {ir::I64});
+    ir::Builder stay = into(where->blocks[0], loop->loc);
+    push_state(stay, snapshots, state);
+    Value* const next_state = stay.add({position, advance(stay, distance, free, leaf)});
+    Value* const last_leaf = stay.sub({end, leaf});
+    stay.yield({stay.select({place, next_state, last_leaf})});
+    into(where->blocks[1], loop->loc).yield({position});
+    Value* const from = where->result();
+    Op* reach_it = copy_loop(with_frames, c.block(), state, Frames::dropped, from, false);
+    import_operands(r, reach_it);
 
-        Op* step = c.branch(place, ir::types_of(s));
-        ir::Builder placing = into(step->blocks[0], loop->loc);
-        push_state(placing, snapshots, reach_it->results);
-        std::vector<Value*> same = s;
-        same[0] = placing.emit(Opcode::add_, {places_taken, placing.integer(1)});
-        placing.yield(same);
+    Op* step = c.branch(place, ir::types_of(s));
+    ir::Builder placing = into(step->blocks[0], loop->loc);
+    push_state(placing, snapshots, reach_it->results);
+    std::vector<Value*> same = s;
+    same[0] = placing.add({places_taken, placing.integer(1)});
+    placing.yield(same);
 
-        ir::Builder back = into(step->blocks[1], loop->loc);
-        import_operands(r, copy_loop(with_frames, step->blocks[1], reach_it->results, Frames::kept, end, false));
-        const std::vector<Value*> rest(s.begin() + 1, s.end());
-        std::vector<Value*> next = run_reverse(reverse, step->blocks[1], from, rest);
-        next[0] = from;
-        Value* const given_up = back.emit(Opcode::sub_, {places_taken, back.integer(1)});
-        next.insert(next.begin(), back.emit(Opcode::select_, {far, places_taken, given_up}));
-        back.yield(next);
-        return step->results;
-      });
+    ir::Builder back = into(step->blocks[1], loop->loc);
+    import_operands(r, copy_loop(with_frames, step->blocks[1], reach_it->results, Frames::kept, end, false));
+    const std::vector<Value*> rest(s.begin() + 1, s.end());
+    std::vector<Value*> next = run_reverse(reverse, step->blocks[1], from, rest);
+    next[0] = from;
+    Value* const given_up = back.sub({places_taken, back.integer(1)});
+    next.insert(next.begin(), back.select({far, places_taken, given_up}));
+    back.yield(next);
+    return step->results;
+  });
   // Nothing goes back from the iterations that the forward part ends with.
   for (Block* block : loop->blocks) drop_frames(block);
   done.erase(done.begin());
@@ -620,10 +604,9 @@ void Unwinder::in_front_of(const Op* op, Block* block, const std::function<void(
 }
 
 /// Places the loop over the iterations from last to first: from `state[0]` down to `start`.
-std::vector<Value*> Unwinder::run_reverse(Op* reverse, Block* to, Value* start,
-                                          const std::vector<Value*>& state) {
+Unwinder::State Unwinder::run_reverse(Op* reverse, Block* to, Value* start, const State& state) {
   return place_loop(reverse, to, state, [&](ir::Builder& head, Value* left) {
-    return head.emit(Opcode::lt_, {start ? start : head.integer(0), left});
+    return head.lt({start ? start : head.integer(0), left});
   });
 }
 

@@ -231,11 +231,7 @@ class Unwinder {
   State place_loop(Op* loop, Block* to, const State& state, const std::function<Value*(ir::Builder&, Value* index)>& more);
 
   ForwardBackward& halves(ir::Function* f);
-  ir::Builder into(Block* b, const ir::Location& loc) {
-    ir::Builder builder(module_, b);
-    builder.loc = loc;
-    return builder;
-  }
+  ir::Builder into(Block* b, const ir::Location& loc) { return {module_, b, loc}; }
 
   ir::Function& unit_;
   ir::Module& module_;

@@ -50,8 +50,7 @@ Usage usage(const Op& op, std::size_t i) {
     case Opcode::select_:
       return op.operands[0]->type.is_scalar() ? Usage::hold : Usage::read;
     default:
-      return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::yield_) &&
-                     !op.is(Opcode::closure_)
+      return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::yield_, Opcode::closure_)
                  ? Usage::read
                  : Usage::hold;
   }
@@ -106,7 +105,7 @@ class Ownership {
   /// copies.
   bool mark() {
     for (Op* op : updates_)
-      if (!mark_operand(op, 0) && (op->is(Opcode::add_) || op->is(Opcode::mul_)) && mark_operand(op, 1))
+      if (!mark_operand(op, 0) && op->is(Opcode::add_, Opcode::mul_) && mark_operand(op, 1))
         std::swap(op->operands[0], op->operands[1]);
     if (copy_parts()) return true;
     insert_copies();
@@ -169,7 +168,7 @@ class Ownership {
         if (how == Usage::read || how == Usage::hold)
           uses_[root(v)].push_back({op, i, position, how == Usage::hold});
       }
-      if (op->is(Opcode::branch_) || op->is(Opcode::loop_) || op->is(Opcode::call_))
+      if (op->is(Opcode::branch_, Opcode::loop_, Opcode::call_))
         for (const Value* v : op->results)
           if (v->type.is_tensor()) conditional_.push_back(v);
       if (!op->results.empty() && op->result()->type.is_tensor() && is_update(*op)) updates_.push_back(op);
@@ -182,15 +181,8 @@ class Ownership {
 
   /// Whether what follows the operation may run later, or several times.
   bool transfers_control(const Op& op) const {
-    switch (op.code) {
-      case Opcode::fun_:
-      case Opcode::closure_:
-      case Opcode::jump_:
-      case Opcode::halt_:
-        return true;
-      default:
-        return op.callee && others_.contains(op.callee);
-    }
+    if (op.is(Opcode::fun_, Opcode::closure_, Opcode::jump_, Opcode::halt_)) return true;
+    return op.callee && others_.contains(op.callee);
   }
 
   bool transfers_between(const Value* r, std::size_t use) const {
@@ -237,8 +229,8 @@ class Ownership {
              !refuted_.contains(owner->results[r->index]);
     }
     const Op& op = *r->def;
-    if (op.is(Opcode::branch_) || op.is(Opcode::loop_) || op.is(Opcode::call_)) return !refuted_.contains(r);
-    if (op.is(Opcode::undef_) || op.is(Opcode::external_)) return true;
+    if (op.is(Opcode::branch_, Opcode::loop_, Opcode::call_)) return !refuted_.contains(r);
+    if (op.is(Opcode::undef_, Opcode::external_)) return true;
     if (op.is(Opcode::pop_)) return ir::owns_elements(op);  // a copy of what lies on the tape
     if (op.is(Opcode::select_) && op.operands[0]->type.is_scalar()) return false;
     return ir::info(op.code).effect == ir::Effect::none;
@@ -354,8 +346,7 @@ class Ownership {
     while (op->parent != r->block) op = op->parent->parent;
     const std::vector<Op*>& ops = r->block->ops;
     const bool last = ops.size() < 2 || op == ops.back() || op == ops[ops.size() - 2];
-    return last && (op->is(Opcode::yield_) || op->is(Opcode::call_) || op->is(Opcode::branch_)) ? nullptr
-                                                                                                : op;
+    return last && op->is(Opcode::yield_, Opcode::call_, Opcode::branch_) ? nullptr : op;
   }
 
   /// The use gives the memory to another holder.
@@ -444,9 +435,8 @@ class Ownership {
   static bool has_variable(const Value* r) {
     if (!r->def) return true;
     const Op& op = *r->def;
-    if (op.is(Opcode::branch_) || op.is(Opcode::loop_) || op.is(Opcode::call_)) return true;
-    return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::select_) &&
-           !op.is(Opcode::tree_value_);
+    if (op.is(Opcode::branch_, Opcode::loop_, Opcode::call_)) return true;
+    return ir::info(op.code).effect == ir::Effect::none && !op.is(Opcode::select_, Opcode::tree_value_);
   }
 
   // ---- marks and copies
@@ -504,7 +494,6 @@ class Ownership {
     for (Op* part : parts) {
       Value* const v = part->result();
       ir::Builder b = ir::Builder::after(part);
-      b.loc = part->loc;
       Value* const copy = b.emit(Opcode::copy_, {v});
       copy->name = v->name;
       ir::replace_uses(part->parent->function->body, v, copy);

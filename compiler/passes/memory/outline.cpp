@@ -120,7 +120,7 @@ class Outline {
   /// Constants and lanes' numbers, which each part makes for itself. Of an index that was handed in, nothing
   /// would see any more that its lanes lie side by side.
   static bool is_constant(const Value* v) {
-    return v->def && (v->def->is(Opcode::constant_) || v->def->is(Opcode::lane_index_));
+    return v->def && v->def->is(Opcode::constant_, Opcode::lane_index_);
   }
 
   /// A filled tensor of which another piece asks for the shape is made there once more, from its sizes and
@@ -265,8 +265,7 @@ class Outline {
     part->result_types = ir::types_of(results);
     b.yield(results);
 
-    Builder outer(module_, block);
-    outer.loc = ops.front()->loc;
+    Builder outer(module_, block, ops.front()->loc);
     Op* call = outer.call(part, std::move(arguments));
     std::size_t at = 0;
     if (frame_) frame_ = call->results[at++];
@@ -293,8 +292,7 @@ class Outline {
   }
 
   Value* in_block(Block* block, Value* v, const ir::Location& loc) {
-    Builder b(module_, block);
-    b.loc = loc;
+    Builder b(module_, block, loc);
     if (const std::int64_t* slot = slots_.find(v)) return b.emit(Opcode::get_, {frame_, b.integer(*slot)});
     if (is_constant(v) && v->block->function != block->function) return b.again(*v->def);
     return current(v);

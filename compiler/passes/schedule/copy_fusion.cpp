@@ -36,9 +36,9 @@ IndexForm steady_size(const Value* tensor, std::size_t dimension, int depth = 4)
 
 /// Integers that may be computed for any index.
 bool harmless(const Op& op) {
-  if (op.is(Opcode::constant_) || op.is(Opcode::dim_)) return true;
+  if (op.is(Opcode::constant_, Opcode::dim_)) return true;
   return ir::info(op.code).elementwise && op.results.size() == 1 && op.result()->type == ir::I64 &&
-         !op.is(Opcode::div_) && !op.is(Opcode::rem_);
+         !op.is(Opcode::div_, Opcode::rem_);
 }
 
 class CopyNest {
@@ -142,7 +142,6 @@ class CopyNest {
   void extend() {
     Value* const old = outermost_->operands[state_];
     Builder before = Builder::before(outermost_);
-    before.loc = outermost_->loc;
     std::vector<Value*> sizes(levels_.size());
     for (const Level& level : levels_) sizes[level.dimension] = materialise(before, level.size);
     Value* other = nullptr;
@@ -160,14 +159,13 @@ class CopyNest {
       if ((needs || !harmless(*op)) && op != update_ && !op->is(Opcode::yield_)) inside.push_back(op);
     }
     Builder b = Builder::before(update_);
-    b.loc = update_->loc;
     Value* guard = nullptr;
-    const auto also = [&](Value* condition) { guard = guard ? b.emit(Opcode::land_, {guard, condition}) : condition; };
+    const auto also = [&](Value* condition) { guard = guard ? b.land({guard, condition}) : condition; };
     for (const Level& level : levels_) {
       Value* const index = level.loop->blocks[1]->params[level.count.index];
-      if (level.first > 0) also(b.emit(Opcode::le_, {b.integer(level.first), index}));
+      if (level.first > 0) also(b.le({b.integer(level.first), index}));
       if (level.left == 0) continue;
-      also(b.emit(Opcode::lt_, {index, made_here(b, level.count.bound)}));
+      also(b.lt({index, made_here(b, level.count.bound)}));
     }
     Value*& element = update_->operands.back();
     Op* const choice = b.branch(guard, {element->type});
@@ -177,8 +175,7 @@ class CopyNest {
       in.take(op);
     }
     in.yield({element});
-    Builder out(b.module(), choice->blocks[1]);
-    out.loc = update_->loc;
+    Builder out(b.module(), choice->blocks[1], update_->loc);
     if (!other && fill_) other = out.number(0, element->type);
     if (!other) {
       std::vector<Value*> at{old};
@@ -206,7 +203,6 @@ class CopyNest {
 /// What a tensor holds throughout, as a number that is made in front of an operation.
 Value* content(const Filled& fill, const ir::Type& element, Op* before) {
   Builder b = Builder::before(before);
-  b.loc = before->loc;
   if (fill.zeros || !fill.fill) return b.number(0, element);
   Value* const value = fill.fill->operands[0];
   const Op* const number = constant(value);

@@ -51,7 +51,7 @@ class DeviceScalars {
   /// A tensor that nothing changes: an element is the same wherever it is read.
   bool only_read(const Value* t) const {
     return std::ranges::all_of(uses_.of(t), [](const ir::Use& use) {
-      return use.op->is(Opcode::get_) || use.op->is(Opcode::dim_) || use.op->is(Opcode::forget_);
+      return use.op->is(Opcode::get_, Opcode::dim_, Opcode::forget_);
     });
   }
 

@@ -119,7 +119,7 @@ bool goes_through_elements(const std::vector<Op*>& nest, const EqualNumbers& equ
       good &= std::ranges::find(nest, op) != nest.end();
       return;
     }
-    if (op->is(Opcode::dim_) || op->is(Opcode::branch_)) good = false;
+    if (op->is(Opcode::dim_, Opcode::branch_)) good = false;
     if (!is_access(*op)) return;
     good &= op->operands[0]->type.rank() == static_cast<int>(nest.size());
     for (std::size_t d = 0; good && d < nest.size(); ++d)
@@ -166,18 +166,8 @@ struct LaunchGroup {
 
 /// Bytes of the arguments that one kernel for all of them is given, at most.
 std::size_t argument_bytes(const std::vector<Op*>& loops) {
-  std::unordered_set<const Value*> all;
-  std::size_t own = 0;
-  for (const Op* loop : loops) {
-    own += 16;  // its sizes
-    all.insert(loop->operands.begin(), loop->operands.end());
-    for (Block* b : loop->blocks)
-      ir::walk(b, [&](const Op* op) {
-        for (const Value* v : op->operands)
-          if (!constant(v) && !made_in(v, loop->blocks[0]) && !made_in(v, loop->blocks[1])) all.insert(v);
-      });
-  }
-  for (const Value* v : all)
+  std::size_t own = 16 * loops.size();  // their sizes
+  for (const Value* v : captured_by(loops))
     own += v->type.is_tensor() ? 24 + 8 * static_cast<std::size_t>(std::max(1, v->type.rank())) : 8;
   return own;
 }
@@ -282,8 +272,7 @@ class SideBySide {
     auto& ops = block_->ops;
     Op* const behind = *(std::ranges::find(ops, g.members.back().loop) + 1);
     for (const Member& m : g.members) std::erase(ops, m.loop);
-    Builder b = Builder::before(behind);
-    b.loc = g.members.front().loop->loc;
+    Builder b = Builder::before(behind, g.members.front().loop->loc);
     std::vector<Part> parts;
     LoopValues state{b.integer(0)};
     for (const Member& m : g.members) {
@@ -298,20 +287,18 @@ class SideBySide {
           state.push_back(m.share == Share::flat ? view(b, p, m.loop->operands[i]) : m.loop->operands[i]);
         }
       Value* blocks = p.size;
-      if (m.share != Share::rows)
-        blocks =
-            b.emit(Opcode::div_, {b.emit(Opcode::add_, {p.size, b.integer(chunk - 1)}), b.integer(chunk)});
-      p.end = parts.size() == 1 ? blocks : b.emit(Opcode::add_, {parts[parts.size() - 2].end, blocks});
+      if (m.share != Share::rows) blocks = b.div({b.add({p.size, b.integer(chunk - 1)}), b.integer(chunk)});
+      p.end = parts.size() == 1 ? blocks : b.add({parts[parts.size() - 2].end, blocks});
     }
     const std::vector<ir::Type> types = ir::types_of(state, 1);
     const LoopValues after = build_while(
         b, state,
         [&](Builder& head, const LoopValues& now) {
-          return head.emit(Opcode::lt_, {now[0], parts.back().end});
+          return head.lt({now[0], parts.back().end});
         },
         [&](Builder& inside, const LoopValues& now) {
           LoopValues next = chain(b, inside, parts, 0, types, now);
-          next.insert(next.begin(), inside.emit(Opcode::add_, {now[0], inside.integer(1)}));
+          next.insert(next.begin(), inside.add({now[0], inside.integer(1)}));
           return next;
         });
     mark(after[0]->def);
@@ -342,8 +329,8 @@ class SideBySide {
     Value* n = nullptr;
     for (const Op* loop : m.share == Share::flat ? perfect_nest(m.loop) : std::vector<Op*>{m.loop}) {
       Value* bound = made_here(b, counted(loop)->bound);
-      if (!never_negative(index_form(bound), *m.loop)) bound = b.emit(Opcode::imax_, {bound, b.integer(0)});
-      n = n ? b.emit(Opcode::mul_, {n, bound}) : bound;
+      if (!never_negative(index_form(bound), *m.loop)) bound = b.imax({bound, b.integer(0)});
+      n = n ? b.mul({n, bound}) : bound;
     }
     return n;
   }
@@ -363,9 +350,7 @@ class SideBySide {
                    const std::vector<ir::Type>& types, const LoopValues& now) {
     const auto own = [&](Builder& in) {
       in.loc = parts[i].member->loop->loc;
-      Value* const row =
-          i == 0 ? now[0]
-                 : in.emit(Opcode::imax_, {in.emit(Opcode::sub_, {now[0], parts[i - 1].end}), in.integer(0)});
+      Value* const row = i == 0 ? now[0] : in.imax({in.sub({now[0], parts[i - 1].end}), in.integer(0)});
       LoopValues all(now.begin() + 1, now.end());
       const auto first = all.begin() + static_cast<std::ptrdiff_t>(parts[i].state);
       const LoopValues made =
@@ -374,15 +359,15 @@ class SideBySide {
       return all;
     };
     if (i + 1 == parts.size()) return own(b);
-    return build_branch(b, b.emit(Opcode::lt_, {now[0], parts[i].end}), types, own,
+    return build_branch(b, b.lt({now[0], parts[i].end}), types, own,
                         [&](Builder& in) { return chain(around, in, parts, i + 1, types, now); });
   }
 
   /// A row of a part, or 1024 of its iterations.
   LoopValues iterations(Builder& around, Builder& b, Part& p, Value* row, const LoopValues& state) {
     if (p.member->share == Share::rows) return body(around, b, p, row, state);
-    Value* const first = b.emit(Opcode::mul_, {row, b.integer(chunk)});
-    Value* const last = b.emit(Opcode::imin_, {b.emit(Opcode::add_, {first, b.integer(chunk)}), p.size});
+    Value* const first = b.mul({row, b.integer(chunk)});
+    Value* const last = b.imin({b.add({first, b.integer(chunk)}), p.size});
     const LoopValues after = build_for(
         b, first, last, state,
         [&](Builder& in, Value* index, const LoopValues& now) { return body(around, in, p, index, now); });

@@ -26,8 +26,8 @@ Op* outermost_loop(const Op& op, const Value* v) {
 
 /// Memory for the panels of k by n numbers (lt_gemm_packing_once), of which none are packed yet.
 Value* memory(ir::Builder& b, const ir::Type& element, Value* n, Value* k) {
-  Value* const panels = b.emit(Opcode::mul_, {k, b.emit(Opcode::add_, {n, b.integer(32)})});
-  Value* const size = b.emit(Opcode::add_, {panels, b.integer(64)});
+  Value* const panels = b.mul({k, b.add({n, b.integer(32)})});
+  Value* const size = b.add({panels, b.integer(64)});
   Value* const fresh = b.uninitialised(ir::Type::tensor(element.element(), {ir::dynamic}), {size});
   return b.emit(Opcode::set_, {fresh, b.integer(0), b.number(0, element)});
 }
@@ -43,8 +43,7 @@ void keep_panels(Op& op) {
   const bool x_turned = n.operands[p->x].at[0].is(p->k), y_turned = n.operands[p->y].at[0].is(p->j);
   const auto dim = [](ir::Builder& b, Value* t, bool second) { return b.emit(Opcode::dim_, {t}, second ? 1 : 0); };
   const ir::Type element(c->type.element());
-  ir::Builder before = ir::Builder::before(loop), b = ir::Builder::before(&op);
-  before.loc = b.loc = op.loc;
+  ir::Builder before = ir::Builder::before(loop, op.loc), b = ir::Builder::before(&op);
   Value* const panels = memory(before, element, dim(before, y, !y_turned), dim(before, y, y_turned));
 
   // A matrix that begins as zeros tells its sizes: the product then covers it as a whole.
@@ -69,7 +68,7 @@ void kept_panels(ir::Module& module) {
     if (!is_direct(*f)) continue;
     std::vector<Op*> products;
     ir::walk(f->body, [&](Op* op) {
-      if (op->is(Opcode::add_einsum_) || op->is(Opcode::add_matmul_)) products.push_back(op);
+      if (op->is(Opcode::add_einsum_, Opcode::add_matmul_)) products.push_back(op);
     });
     for (Op* op : products) keep_panels(*op);
   }

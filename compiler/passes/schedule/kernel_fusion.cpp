@@ -158,7 +158,7 @@ class Pair {
     if (!found) return false;
     between_ = std::move(*found);
     if (!flows() || !in_order()) return false;
-    if (captured() > most_captured) return false;
+    if (captured_by({a_, b_}).size() > most_captured) return false;
     join();
     return true;
   }
@@ -308,19 +308,6 @@ class Pair {
     return undisturbed({a_}, b_, between_, how, doings_);
   }
 
-  std::size_t captured() const {
-    std::unordered_set<const Value*> all;
-    for (const Op* loop : {a_, b_}) {
-      all.insert(loop->operands.begin(), loop->operands.end());
-      for (Block* b : loop->blocks)
-        ir::walk(b, [&](const Op* op) {
-          for (const Value* v : op->operands)
-            if (!made_in(v, b) && !constant(v)) all.insert(v);
-        });
-    }
-    return all.size();
-  }
-
   /// The indices of an element in the loop's own tensor, where a view has them.
   static std::vector<Value*> through(const std::vector<Value*>& operands, const ir::Type& view, const ir::Type& base,
                                      Value* zero) {
@@ -408,7 +395,6 @@ class Pair {
     for (const auto& [state, shape] : views) {
       Value* const result = b_->result(state);
       Builder b = Builder::after(b_);
-      b.loc = b_->loc;
       Value* const view = b.emit(Opcode::reshape_, {result, const_cast<Value*>(shape)});
       ir::replace_uses(body, result, view);
       view->def->operands[0] = result;

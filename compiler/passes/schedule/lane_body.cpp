@@ -23,7 +23,7 @@ ir::Type with_lanes(const ir::Type& t, int lanes) {
 /// The comparison that tells which operand a minimum or maximum takes, where the same block makes it, too:
 /// min(x, y) is x where x <= y or y is NaN.
 const Op* choice_of(const Op& op) {
-  if (!(op.is(Opcode::min_) || op.is(Opcode::max_)) || !(op.result()->type == ir::F64)) return nullptr;
+  if (!op.is(Opcode::min_, Opcode::max_) || !(op.result()->type == ir::F64)) return nullptr;
   Value *const x = op.operands[0], *const y = op.operands[1];
   const std::vector<Value*> first = op.is(Opcode::min_) ? std::vector{x, y} : std::vector{y, x}, nan{y, y};
   const auto is = [](const Value* v, Opcode code, const std::vector<Value*>& operands) {
@@ -45,20 +45,20 @@ std::vector<Value*> LaneBody::run(Value* lo, Value* first, Value* active, const 
   if (lanes_ > 1) lane_ = builder_.emit(Opcode::lane_index_, {}, lanes_);
   find_wanted();
   if (active) {
-    working_ = builder_.emit(Opcode::lt_, {lane_, splat(active)});
+    working_ = builder_.lt({lane_, splat(active)});
     active_ = active;
   }
-  Value* const index = lane_ ? builder_.emit(Opcode::add_, {splat(first), lane_}) : first;
+  Value* const index = lane_ ? builder_.add({splat(first), lane_}) : first;
   first_ = first;
   now_[plan_.iteration] = index;
   for (Value* p : body->params) {
     if (p->index == plan_.index) {
-      if (plan_.down) now_[p] = builder_.emit(Opcode::add_, {index, splat(builder_.integer(1))});
+      if (plan_.down) now_[p] = builder_.add({index, splat(builder_.integer(1))});
     } else if (plan_.counts_along(p->index)) {
       const std::int64_t step = *step_of(plan_.loop, p->index);
-      Value* iterations = builder_.emit(Opcode::sub_, {index, splat(lo)});
-      if (step != 1) iterations = builder_.emit(Opcode::mul_, {iterations, splat(builder_.integer(step))});
-      now_[p] = builder_.emit(Opcode::add_, {iterations, splat(now(plan_.loop->operands[p->index]))});
+      Value* iterations = builder_.sub({index, splat(lo)});
+      if (step != 1) iterations = builder_.mul({iterations, splat(builder_.integer(step))});
+      now_[p] = builder_.add({iterations, splat(now(plan_.loop->operands[p->index]))});
     } else {
       now_[p] = state[p->index];
     }
@@ -108,7 +108,7 @@ Value* LaneBody::zeros(const ir::Type& type, Value* like) {
 Value* LaneBody::only_active(Value* vector) {
   if (!working_) return vector;
   Value* zero = splat(builder_.number(-0.0, ir::Type(vector->type.kind())));
-  return builder_.emit(Opcode::select_, {working_, vector, zero});
+  return builder_.select({working_, vector, zero});
 }
 
 void LaneBody::block(const Block* b) {
@@ -147,7 +147,7 @@ void LaneBody::operation(Op* op) {
     std::vector<Value*> asked;
     for (const Value* part : choice->operands)
       asked.push_back(builder_.emit(part->def->code, {in_lanes(part->def->operands[0]), in_lanes(part->def->operands[1])}));
-    return define(op, builder_.emit(Opcode::select_, {builder_.emit(Opcode::lor_, asked), operands[0], operands[1]}));
+    return define(op, builder_.select({builder_.emit(Opcode::lor_, asked), operands[0], operands[1]}));
   }
   define(op, builder_.emit(op->code, operands, op->integer));
 }
@@ -175,7 +175,7 @@ Value* LaneBody::sum_of(Value* v) {
   if (const Op* def = v->def; def && def->is(Opcode::mul_))
     for (std::size_t i = 0; i < 2; ++i)
       if (!varies(def->operands[i]) && now(def->operands[i])->type.is_scalar())
-        return builder_.emit(Opcode::mul_, {now(def->operands[i]), sum_of(def->operands[1 - i])});
+        return builder_.mul({now(def->operands[i]), sum_of(def->operands[1 - i])});
   return sum(now(v));
 }
 
@@ -183,7 +183,7 @@ Value* LaneBody::times_active(Value* v) {
   if (const Op* c = constant(v); c && c->number == 0) return v;
   Value* times = active_ ? builder_.emit(Opcode::cast_, {active_}, static_cast<std::int64_t>(v->type.kind()))
                          : builder_.number(lanes_, v->type);
-  return builder_.emit(Opcode::mul_, {v, times});
+  return builder_.mul({v, times});
 }
 
 void LaneBody::summed(const Op* op) {
@@ -262,7 +262,7 @@ std::optional<std::int64_t> LaneBody::lane_step(const Value* index) {
     const bool counts = plan_.down && index->index == plan_.index && index->block == plan_.loop->blocks[1];
     return counts ? std::optional<std::int64_t>(1) : std::nullopt;
   }
-  if (!def->is(Opcode::add_) && !def->is(Opcode::sub_)) return {};
+  if (!def->is(Opcode::add_, Opcode::sub_)) return {};
   if (const auto [known, unknown] = steps_.try_emplace(index); !unknown) return known->second;
   const auto x = lane_step(def->operands[0]), y = lane_step(def->operands[1]);
   std::int64_t step = 0;
@@ -274,7 +274,7 @@ std::optional<std::int64_t> LaneBody::lane_step(const Value* index) {
 Value* LaneBody::first_of(Value* index, std::unordered_map<const Value*, Value*>& made) {
   if (!varies(index)) return now(index);
   if (index == plan_.iteration) return first_;
-  if (!index->def) return builder_.emit(Opcode::add_, {first_, builder_.integer(1)});
+  if (!index->def) return builder_.add({first_, builder_.integer(1)});
   if (const auto known = made.find(index); known != made.end()) return known->second;
   Value* const x = first_of(index->def->operands[0], made);
   return made[index] = builder_.emit(index->def->code, {x, first_of(index->def->operands[1], made)});
@@ -294,11 +294,11 @@ Value* LaneBody::whole_or_by_lanes(const Op& op, const std::vector<Value*>& guar
   for (std::size_t d = 1; d <= rank; ++d) {
     Value* const size = builder_.emit(Opcode::dim_, {tensor}, static_cast<std::int64_t>(d - 1));
     Value* const from = d < rank ? now(op.operands[d]) : first;
-    Value* const most = builder_.emit(Opcode::sub_, {size, d < rank ? builder_.integer(1) : count});
-    Value* const here = builder_.emit(
-        Opcode::land_, {builder_.emit(Opcode::le_, {builder_.integer(0), from}), builder_.emit(Opcode::le_, {from, most})});
-    in_range = in_range ? builder_.emit(Opcode::land_, {in_range, here}) : here;
-    whole[d] = d < rank ? from : builder_.emit(Opcode::add_, {splat(from), lane_});
+    Value* const most = builder_.sub({size, d < rank ? builder_.integer(1) : count});
+    Value* const here =
+        builder_.emit(Opcode::land_, {builder_.le({builder_.integer(0), from}), builder_.le({from, most})});
+    in_range = in_range ? builder_.land({in_range, here}) : here;
+    whole[d] = d < rank ? from : builder_.add({splat(from), lane_});
   }
   const bool reads = op.is(Opcode::get_);
   const Opcode some = reads ? Opcode::lane_get_ : Opcode::lane_add_at_;
@@ -351,8 +351,7 @@ void LaneBody::update(const Op* op) {
 bool LaneBody::guard(const Op& op, std::vector<Value*>& operands) {
   if (!taken_ || !plan_.guarded.contains(&op)) return false;
   for (std::size_t d = 1; d <= static_cast<std::size_t>(op.operands[0]->type.rank()); ++d)
-    operands[d] =
-        builder_.emit(Opcode::select_, {taken_, in_lanes(op.operands[d]), splat(builder_.integer(0))});
+    operands[d] = builder_.select({taken_, in_lanes(op.operands[d]), splat(builder_.integer(0))});
   return true;
 }
 
@@ -366,7 +365,7 @@ Value* LaneBody::chosen(const Op& op, std::vector<Value*> operands) {
     if (!active_) operands.pop_back();
     otherwise = builder_.emit(active_ ? Opcode::lane_get_ : Opcode::get_, operands);
   }
-  return builder_.emit(Opcode::select_, {taken_, given, otherwise});
+  return builder_.select({taken_, given, otherwise});
 }
 
 void LaneBody::tape(const Op* op) {
@@ -455,7 +454,7 @@ bool LaneBody::branch_on_any_lane(const Op* op, std::size_t side) const {
   bool alone = std::ranges::all_of(
       op->results, [&](const Value* v) { return v->type.is_scalar() && varies(v) && !is_summed(v); });
   ir::walk(op->blocks[side], [&](const Op* o) {
-    alone &= !o->is(Opcode::push_) && !o->is(Opcode::pop_) && !is_write(*o) && !o->callee &&
+    alone &= !o->is(Opcode::push_, Opcode::pop_) && !is_write(*o) && !o->callee &&
              ir::info(o->code).effect == ir::Effect::none &&
              std::ranges::none_of(o->results, [&](const Value* v) { return is_shared(v) || is_summed(v); });
   });
@@ -485,11 +484,11 @@ void LaneBody::both_sides(const Op* op) {
   Value* const condition = now(op->operands[0]);
   const auto taken = [&](std::size_t k) {
     Value* const here = k == 0 ? condition : builder_.emit(Opcode::lnot_, {condition});
-    return taken_ ? builder_.emit(Opcode::land_, {taken_, here}) : here;
+    return taken_ ? builder_.land({taken_, here}) : here;
   };
   const auto choose = [&](const std::vector<Value*>& first, const std::vector<Value*>& second,
                           std::size_t i) {
-    return builder_.emit(Opcode::select_, {condition, first[i], second[i]});
+    return builder_.select({condition, first[i], second[i]});
   };
   for (const std::size_t k : {0u, 1u}) {
     if (!branch_on_any_lane(op, k)) continue;

@@ -51,7 +51,7 @@ class LaneBody {
   Value* sum(Value* v) { return builder_.emit(Opcode::lane_sum_, {only_active(v)}); }
   /// A next state where lanes work, the one before where they are idle.
   Value* kept(Value* next, Value* before) {
-    return working_ ? builder_.emit(Opcode::select_, {working_, next, before}) : next;
+    return working_ ? builder_.select({working_, next, before}) : next;
   }
   ir::Builder& builder() { return builder_; }
 

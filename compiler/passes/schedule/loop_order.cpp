@@ -19,8 +19,21 @@ std::vector<Block*> host_blocks(ir::Function& f) {
 }
 
 bool only_computes(const Op& op) {
-  return ir::info(op.code).elementwise || op.is(Opcode::constant_) || op.is(Opcode::yield_) || op.is(Opcode::loop_) ||
-         op.is(Opcode::branch_) || op.is(Opcode::dim_) || op.is(Opcode::cast_) || op.is(Opcode::undef_);
+  return ir::info(op.code).elementwise || op.is(Opcode::constant_, Opcode::yield_, Opcode::loop_,
+                                                Opcode::branch_, Opcode::dim_, Opcode::cast_, Opcode::undef_);
+}
+
+std::unordered_set<const Value*> captured_by(const std::vector<Op*>& loops) {
+  std::unordered_set<const Value*> all;
+  for (const Op* loop : loops) {
+    all.insert(loop->operands.begin(), loop->operands.end());
+    for (Block* b : loop->blocks)
+      ir::walk(b, [&](const Op* op) {
+        for (const Value* v : op->operands)
+          if (!made_in(v, b) && !constant(v)) all.insert(v);
+      });
+  }
+  return all;
 }
 
 bool uses_tapes(const Op* loop) {
@@ -57,7 +70,7 @@ const Doings& BlockDoings::of(const Op* op) {
       if (!v->type.is_tensor()) continue;
       const Value* const tensor = viewed(v);
       if (updates(*o)) d.updated.push_back(tensor);
-      if (!o->is(Opcode::reshape_) && !o->is(Opcode::dim_)) d.touched.push_back(tensor);
+      if (!o->is(Opcode::reshape_, Opcode::dim_)) d.touched.push_back(tensor);
       if (in_body) d.inside.push_back(tensor);
     }
   };

@@ -16,6 +16,8 @@ namespace lantern::passes {
 std::vector<Block*> host_blocks(ir::Function& f);
 /// True for control flow, and for what computes without memory: divisions of integers, too.
 bool only_computes(const Op& op);
+/// The values from around that loops of one block take.
+std::unordered_set<const Value*> captured_by(const std::vector<Op*>& loops);
 /// True where iterations save values or take them from tapes.
 bool uses_tapes(const Op* loop);
 /// True unless no iteration can fail: by an index outside, a division of integers, or what is not known.

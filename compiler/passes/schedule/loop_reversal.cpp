@@ -39,14 +39,12 @@ void reverse(Op* loop, const CountedLoop& down) {
   Block *const head = loop->blocks[0], *const body = loop->blocks[1];
   Value* const index = body->params[down.index];
   ir::Builder before = ir::Builder::before(loop);
-  before.loc = loop->loc;
   loop->operands[down.index] = before.integer(0);
   // The condition was 0 < n, where n iterations are left.
   Op* const test = head->ops.back()->operands[0]->def;
   test->operands = {head->params[down.index], down.bound};
-  ir::Builder b = ir::Builder::before(body->ops.front());
-  b.loc = loop->loc;
-  Value* const next = b.emit(Opcode::add_, {index, b.integer(1)});
+  ir::Builder b = ir::Builder::before(body->ops.front(), loop->loc);
+  Value* const next = b.add({index, b.integer(1)});
   Op* const step = down.number->def;
   ir::walk(body, [&](Op* op) {
     if (op == next->def || op == step) return;

@@ -46,7 +46,7 @@ class Blocks {
     std::unordered_set<const ir::Function*> seen;
     std::vector<const Op*> todo{op};
     const auto look = [&](const Op* one) {
-      all.ordered |= one->is(Opcode::print_) || one->is(Opcode::print_adjoint_) || ir::is_ordered_call(*one);
+      all.ordered |= one->is(Opcode::print_, Opcode::print_adjoint_) || ir::is_ordered_call(*one);
       const ir::Effect effect = ir::info(one->code).effect;
       all.state |= effect == ir::Effect::cell || effect == ir::Effect::tape;
       all.checks |= one->is(Opcode::check_);
@@ -122,7 +122,7 @@ class Blocks {
   /// Whether it takes time that a message may use: a rank, a size or a comparison of ranks does not.
   static bool works(const Op& op) {
     if (op.is(Opcode::external_) && op.text && std::string_view(op.text).starts_with("int64_t distributed_")) return false;
-    return !op.blocks.empty() || op.is(Opcode::call_) || op.is(Opcode::external_) || ir::is_einsum(op.code);
+    return !op.blocks.empty() || op.is(Opcode::call_, Opcode::external_) || ir::is_einsum(op.code);
   }
 
   /// Whether ranks compare there what they have called: all that was started is waited for before.
@@ -178,8 +178,7 @@ void compare_ranks(ir::Module& module) {
         if (ir::communicates(*op)) last = op;
       });
   if (last == nullptr) return;
-  ir::Builder b = ir::Builder::before(module.entry->body->ops.back());
-  b.loc = last->loc;
+  ir::Builder b = ir::Builder::before(module.entry->body->ops.back(), last->loc);
   Op* const end = b.op(Opcode::external_, {}, {ir::I64});
   end->text = module.intern("int64_t distributed_end(const char *)");
   end->integer = ir::in_order;

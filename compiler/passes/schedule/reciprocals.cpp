@@ -38,8 +38,7 @@ void hoist_before(Op* op, Op* other) {
   const auto& ops = other->parent->ops;
   if (op->parent != other->parent || std::ranges::find(ops, op) < std::ranges::find(ops, other)) return;
   for (const Value* v : op->operands)
-    if (v->def && (v->def->is(Opcode::constant_) || v->def->is(Opcode::lane_splat_)))
-      hoist_before(v->def, other);
+    if (v->def && v->def->is(Opcode::constant_, Opcode::lane_splat_)) hoist_before(v->def, other);
   std::erase(other->parent->ops, op);
   ir::Builder::before(other).take(op);
 }

@@ -104,7 +104,7 @@ class Producer {
         if (op->is(Opcode::loop_)) {
           if (inner) return false;
           inner = op;
-        } else if (!op->is(Opcode::yield_) && !op->is(Opcode::set_) && !pure(*op)) {
+        } else if (!op->is(Opcode::yield_, Opcode::set_) && !pure(*op)) {
           return false;
         }
       }
@@ -164,7 +164,7 @@ class Producer {
     if (op.results.size() != 1 || !op.blocks.empty() || op.result()->type.is_tensor() ||
         op.result()->type.is_vector())
       return false;
-    if (op.is(Opcode::constant_) || op.is(Opcode::cast_)) return true;
+    if (op.is(Opcode::constant_, Opcode::cast_)) return true;
     if (op.is(Opcode::dim_)) return !inside(op.operands[0]);
     return ir::info(op.code).elementwise && !ir::divides_integers(op);
   }
@@ -177,7 +177,7 @@ class Producer {
       for (std::size_t i = 0; i < names.size(); ++i)
         for (const auto& [op, operand] : uses_.of(names[i])) {
           const bool view = op->is(Opcode::reshape_) && operand == 0;
-          if (op->is(Opcode::dim_) || op->is(Opcode::reshape_)) {
+          if (op->is(Opcode::dim_, Opcode::reshape_)) {
             if (i == 0) shapes_.push_back({op, operand, result.state});
             if (view && op->parent != block_) return false;
             if (view) names.push_back(op->result());
@@ -298,7 +298,6 @@ class Producer {
   /// Computes an element where it was read.
   void compute(const Read& read) {
     Builder b = Builder::before(read.get);
-    b.loc = read.get->loc;
     ir::Renaming names;
     for (std::size_t d = 0; d < counters_.size(); ++d)
       names[read.of->update->operands[1 + d]] = read.get->operands[1 + d];

@@ -59,7 +59,7 @@ class SparseStart {
         v = !around && yes->block != op.blocks[0] ? yes : no;
       } else if (op.is(Opcode::loop_) && !around) {
         v = op.operands[v->index];
-      } else if (op.is(Opcode::add_at_) || op.is(Opcode::set_)) {
+      } else if (op.is(Opcode::add_at_, Opcode::set_)) {
         seeded |= around;
         v = op.operands[0];
       } else {
@@ -109,8 +109,7 @@ class AdjointGuard {
       unchanged_[v] = op->operands[0];
     } else if (is_number(v) && is_always_zero(*op)) {
       zeros_.insert(v);
-    } else if (is_number(v) && (op->is(Opcode::add_) || op->is(Opcode::sub_)) &&
-               zeros_.contains(op->operands[1])) {
+    } else if (is_number(v) && op->is(Opcode::add_, Opcode::sub_) && zeros_.contains(op->operands[1])) {
       unchanged_[v] = op->operands[0];
     } else if (is_number(v) && op->is(Opcode::add_) && zeros_.contains(op->operands[0])) {
       unchanged_[v] = op->operands[1];
@@ -176,7 +175,7 @@ class AdjointGuard {
     if (op.is(Opcode::neg_)) return zeros_.contains(operand(0));
     // x + 0 is there to tell something from nothing, which is -0 (direct/flow.hpp).
     if (op.is(Opcode::add_) && (is_plus_zero(operand(0)) || is_plus_zero(operand(1)))) return false;
-    if (op.is(Opcode::add_) || op.is(Opcode::sub_)) return zero(operand(0)) && zero(operand(1));
+    if (op.is(Opcode::add_, Opcode::sub_)) return zero(operand(0)) && zero(operand(1));
     if (op.is(Opcode::select_)) return zero(operand(1)) && zero(operand(2));
     if (op.is(Opcode::mul_))
       return (zeros_.contains(operand(0)) && is_finite(operand(1))) ||
@@ -243,8 +242,7 @@ class AdjointGuard {
     std::erase_if(body_->ops, [&](const Op* op) { return moved_.contains(op); });
     Op* const end = body_->ops.back();
     body_->ops.pop_back();
-    ir::Builder b(*body_->function->module, body_);
-    b.loc = adjoint_->loc;
+    ir::Builder b(*body_->function->module, body_, adjoint_->loc);
     Value* any = differs_from_zero(b, adjoint_->result());
     for (const Op* op : conditions_) any = b.emit(Opcode::lor_, {any, differs_from_zero(b, op->result())});
     if (any->type.is_vector()) any = b.emit(Opcode::lane_any_, {any});
@@ -261,8 +259,7 @@ class AdjointGuard {
       types.push_back(v->type);
     }
     Op* const branch = b.branch(any, types);
-    ir::Builder some(b.module(), branch->blocks[0]), none(b.module(), branch->blocks[1]);
-    some.loc = none.loc = b.loc;
+    ir::Builder some(b.module(), branch->blocks[0], b.loc), none(b.module(), branch->blocks[1], b.loc);
     some.take(order_);
     some.yield(changed);
     none.yield(same);

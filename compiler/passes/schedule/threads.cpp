@@ -74,24 +74,17 @@ using Counts = std::unordered_map<const Value*, int>;
 /// True for a tensor in memory of its own, which nothing but the loop asks for.
 bool made_for(const Value* v, const Counts& counts) {
   if (!v->def || counts.at(v) != 1) return false;
-  switch (v->def->code) {
-    case Opcode::fill_:
-    case Opcode::zeros_like_:
-    case Opcode::loop_:
-    case Opcode::set_:
-    case Opcode::add_at_:
-    case Opcode::copy_:
-      return true;
-    default:
-      return ir::info(v->def->code).elementwise && !v->def->is(Opcode::select_);
-  }
+  if (v->def->is(Opcode::fill_, Opcode::zeros_like_, Opcode::loop_, Opcode::set_, Opcode::add_at_,
+                 Opcode::copy_))
+    return true;
+  return ir::info(v->def->code).elementwise && !v->def->is(Opcode::select_);
 }
 
 /// A tensor's type, which from now on has the dimensions that it was made with, where they are constants: a
 /// function that takes it does not see where it was made.
 const ir::Type& learned_type(Value* v) {
   if (!v->def || !v->type.is_tensor()) return v->type;
-  if (v->def->is(Opcode::zeros_like_) || v->def->is(Opcode::copy_)) {
+  if (v->def->is(Opcode::zeros_like_, Opcode::copy_)) {
     const ir::Type& like = learned_type(v->def->operands[0]);
     return refines(like, v->type) ? v->type = like : v->type;
   }
@@ -119,7 +112,7 @@ class IterationWork {
   Workload one() { return inside(loop_, span(loop_)); }
   Value* value(const Workload& a) {
     Value* const fixed = b_.number(a.fixed);
-    return a.more ? b_.emit(Opcode::add_, {fixed, a.more}) : fixed;
+    return a.more ? b_.add({fixed, a.more}) : fixed;
   }
   Value* as_number(Value* v) { return b_.emit(Opcode::cast_, {v}, static_cast<std::int64_t>(ir::Kind::f64)); }
 
@@ -147,12 +140,11 @@ class IterationWork {
 
   void add(Workload& to, const Workload& a) {
     to.fixed += a.fixed;
-    if (a.more) to.more = to.more ? b_.emit(Opcode::add_, {to.more, a.more}) : a.more;
+    if (a.more) to.more = to.more ? b_.add({to.more, a.more}) : a.more;
   }
   Workload times(const Workload& n, const Workload& each) {
-    if (n.more) return {0, b_.emit(Opcode::mul_, {value(n), value(each)})};
-    return {n.fixed * each.fixed,
-            each.more ? b_.emit(Opcode::mul_, {b_.number(n.fixed), each.more}) : nullptr};
+    if (n.more) return {0, b_.mul({value(n), value(each)})};
+    return {n.fixed * each.fixed, each.more ? b_.mul({b_.number(n.fixed), each.more}) : nullptr};
   }
 
   /// What a loop counts by in its body, from its first value up to the end, on average.
@@ -235,17 +227,16 @@ class Part {
 
   /// Puts the calls at the end of `into`, and gives what represents the loop's results.
   std::vector<Value*> parallelise(Block* into) {
-    Builder b(module_, into);
-    b.loc = loop_->loc;
+    Builder b(module_, into, loop_->loc);
     const std::size_t index = plan_.count.index;
     first_ = loop_->operands[index];
     const Op* fixed = constant(plan_.count.bound);
     bound_ = fixed ? b.integer(fixed->integer) : now_(plan_.count.bound);
-    iterations_ = b.emit(Opcode::imax_, {iterations_between(b, first_, bound_), b.integer(0)});
+    iterations_ = b.imax({iterations_between(b, first_, bound_), b.integer(0)});
     IterationWork work(b, loop_, now_);
     const Workload each = work.one();
-    Value* const in_all = each.more ? b.emit(Opcode::mul_, {work.as_number(iterations_), work.value(each)})
-                                    : b.emit(Opcode::mul_, {iterations_, b.integer(plan_.weight)});
+    Value* const in_all = each.more ? b.mul({work.as_number(iterations_), work.value(each)})
+                                    : b.mul({iterations_, b.integer(plan_.weight)});
     for (std::size_t i = 0; i < start_.size(); ++i) {
       if (carried(i)) know_size(i);
       steps_.push_back(combine(i) == Combine::counter ? *step_of(loop_, i) : 0);
@@ -258,14 +249,12 @@ class Part {
     cut();
 
     Value* const threshold = each.more ? work.as_number(least(b)) : least(b);
-    Value* enough = b.emit(Opcode::lt_, {threshold, in_all});
-    if (plan_.lanes > 1)
-      enough = b.emit(Opcode::land_, {enough, b.emit(Opcode::lt_, {b.integer(plan_.lanes), iterations_})});
+    Value* enough = b.lt({threshold, in_all});
+    if (plan_.lanes > 1) enough = b.land({enough, b.lt({b.integer(plan_.lanes), iterations_})});
     Value* const room = room_for_sums(b, each.more ? in_all : work.as_number(in_all));
     Op* const choice = b.branch(enough, part_->result_types);
     if (room) {
-      Builder shared(module_, choice->blocks[0]);
-      shared.loc = loop_->loc;
+      Builder shared(module_, choice->blocks[0], loop_->loc);
       Op* const many = shared.branch(room, part_->result_types);
       shared.yield(many->results);
       at_once(many->blocks[0]);
@@ -304,7 +293,7 @@ class Part {
     part_->body->ops.clear();
     std::unordered_map<std::int64_t, std::int64_t> tapes;
     ir::walk(copy->blocks[1], [&](Op* op) {
-      if (!op->is(Opcode::push_) && !op->is(Opcode::pop_)) return;
+      if (!op->is(Opcode::push_, Opcode::pop_)) return;
       const auto [it, added] = tapes.try_emplace(op->integer);
       if (added) it->second = module_.new_tape();
       op->integer = it->second;
@@ -332,8 +321,7 @@ class Part {
       yielded.push_back(loop_->results[i]);
       part_->result_types.push_back(loop_->results[i]->type);
     }
-    Builder b(module_, body);
-    b.loc = loop_->loc;
+    Builder b(module_, body, loop_->loc);
     b.yield(yielded);
   }
 
@@ -374,9 +362,7 @@ class Part {
   }
 
   Value* taken_in(Value* v) {
-    if (const Op* c = constant(v)) {
-      return Builder(module_, part_->body).again(*c);
-    }
+    if (const Op* c = constant(v)) return Builder(module_, part_->body).again(*c);
     captured_.push_back(v);
     return module_.add_param(part_->body, learned_type(v), v->name);
   }
@@ -387,9 +373,8 @@ class Part {
     for (std::size_t i = 0; i < start_.size(); ++i) {
       if (!adds_to_tensor(i)) continue;
       Value* n = b.integer(for_a_zero * (threads_ - 1));
-      for (int d = 0; d < start_[i]->type.rank(); ++d)
-        n = b.emit(Opcode::mul_, {n, b.emit(Opcode::dim_, {start_[i]}, d)});
-      sum = b.emit(Opcode::add_, {sum, n});
+      for (int d = 0; d < start_[i]->type.rank(); ++d) n = b.mul({n, b.emit(Opcode::dim_, {start_[i]}, d)});
+      sum = b.add({sum, n});
     }
     return sum;
   }
@@ -406,16 +391,16 @@ class Part {
       for (const std::int64_t dim : type.dims()) n *= dim >= 0 ? static_cast<double>(dim) : least_memory + 1;
       known += n;
       Value* const elements = elements_of(b, start_[i]);
-      all = all ? b.emit(Opcode::add_, {all, elements}) : elements;
+      all = all ? b.add({all, elements}) : elements;
     }
     const auto others = static_cast<double>(range_count() - 1);
     const double zeros = for_a_zero * others / part_for_zeros;
     if (!all || (known * others <= least_memory && known * zeros <= least_work)) return nullptr;
-    Value* const taken = b.emit(Opcode::mul_, {all, b.number(others)});
-    Value* const most = b.emit(
-        Opcode::max_, {b.number(least_memory), b.emit(Opcode::mul_, {held(b), b.number(memory_factor)})});
-    Value* const small = b.emit(Opcode::le_, {b.emit(Opcode::mul_, {all, b.number(zeros)}), work});
-    return b.emit(Opcode::land_, {b.emit(Opcode::le_, {taken, most}), small});
+    Value* const taken = b.mul({all, b.number(others)});
+    Value* const most =
+        b.emit(Opcode::max_, {b.number(least_memory), b.mul({held(b), b.number(memory_factor)})});
+    Value* const small = b.le({b.mul({all, b.number(zeros)}), work});
+    return b.land({b.le({taken, most}), small});
   }
 
   /// How many numbers are in the tensors that the loop works on.
@@ -425,7 +410,7 @@ class Part {
       for (Value* v : *list) {
         if (!v->type.is_tensor()) continue;
         Value* const n = elements_of(b, v);
-        all = all ? b.emit(Opcode::add_, {all, n}) : n;
+        all = all ? b.add({all, n}) : n;
       }
     return all;
   }
@@ -439,19 +424,19 @@ class Part {
     std::int64_t part = 0;
     for (std::int64_t i = 0; i < k; ++i) part += sizes_[static_cast<std::size_t>(i / threads_)];
     const auto cut = [&](std::int64_t of, std::int64_t from) {
-      return b.emit(Opcode::div_, {b.emit(Opcode::mul_, {iterations_, b.integer(of)}), b.integer(from)});
+      return b.div({b.mul({iterations_, b.integer(of)}), b.integer(from)});
     };
     const std::int64_t unit = std::max(aligned, plan_.lanes);
-    Value* const falling = b.emit(Opcode::mul_, {cut(part, all * unit), b.integer(unit)});
+    Value* const falling = b.mul({cut(part, all * unit), b.integer(unit)});
     if (!few_) return falling;
-    return b.emit(Opcode::select_, {few_, k < threads_ ? cut(k, threads_) : iterations_, falling});
+    return b.select({few_, k < threads_ ? cut(k, threads_) : iterations_, falling});
   }
 
   /// The index or a counter after so many iterations.
   Value* moved(Builder& b, std::size_t i, Value* iterations) const {
     const std::int64_t step = combine(i) == Combine::index ? 1 : steps_[i];
-    Value* const by = step == 1 ? iterations : b.emit(Opcode::mul_, {iterations, b.integer(step)});
-    return b.emit(Opcode::add_, {start_[i], by});
+    Value* const by = step == 1 ? iterations : b.mul({iterations, b.integer(step)});
+    return b.add({start_[i], by});
   }
 
   /// The arguments of call number `t`, for the iterations from `first` on, before which there are so many.
@@ -478,13 +463,12 @@ class Part {
   }
 
   void at_once(Block* block) {
-    Builder b(module_, block);
-    b.loc = loop_->loc;
+    Builder b(module_, block, loop_->loc);
     // All arguments come before the calls, which follow each other.
     std::vector<std::vector<Value*>> ranges;
     Value *before = nullptr, *first = first_;
     few_ = nullptr;
-    if (plan_.lanes == 1) few_ = b.emit(Opcode::lt_, {iterations_, b.integer(few_iterations * threads_)});
+    if (plan_.lanes == 1) few_ = b.lt({iterations_, b.integer(few_iterations * threads_)});
     for (std::int64_t t = 1; t < range_count(); ++t) {
       Value* const after = iterations_before(b, t);
       Value* const next = moved(b, plan_.count.index, after);
@@ -523,8 +507,7 @@ class Part {
 
   /// The loop as it is, where there is too little to do: there a call would cost too.
   void alone(Op* whole, Block* block) {
-    Builder b(module_, block);
-    b.loc = whole->loc;
+    Builder b(module_, block, whole->loc);
     b.take(whole);
     for (Block* inner : whole->blocks)
       ir::walk(inner, [&](Op* op) {

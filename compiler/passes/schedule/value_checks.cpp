@@ -15,38 +15,14 @@ bool is_checked_type(const ir::Type& type) { return type.is_differentiable() && 
 
 /// Nothing arises where values are only moved.
 bool moves(const Op& op) {
-  switch (op.code) {
-    case Opcode::constant_:
-    case Opcode::undef_:
-    case Opcode::call_:
-    case Opcode::closure_:
-    case Opcode::ref_new_:
-    case Opcode::ref_get_:
-    case Opcode::slot_:
-    case Opcode::pop_:
-    case Opcode::get_:
-    case Opcode::set_:
-    case Opcode::lane_get_:
-    case Opcode::lane_set_:
-    case Opcode::take_:
-    case Opcode::slice_:
-    case Opcode::concat_:
-    case Opcode::reshape_:
-    case Opcode::fill_:
-    case Opcode::zeros_like_:
-    case Opcode::copy_:
-    case Opcode::stop_gradient_:
-    case Opcode::copysign_:
-    case Opcode::tree_value_:
-      return true;
-    default:
-      return false;
-  }
+  return op.is(Opcode::constant_, Opcode::undef_, Opcode::call_, Opcode::closure_, Opcode::ref_new_,
+               Opcode::ref_get_, Opcode::slot_, Opcode::pop_, Opcode::get_, Opcode::set_, Opcode::lane_get_,
+               Opcode::lane_set_, Opcode::take_, Opcode::slice_, Opcode::concat_, Opcode::reshape_,
+               Opcode::fill_, Opcode::zeros_like_, Opcode::copy_, Opcode::stop_gradient_, Opcode::copysign_,
+               Opcode::tree_value_);
 }
 
-bool is_update_of_part(const Op& op) {
-  return op.is(Opcode::add_at_) || op.is(Opcode::add_take_) || op.is(Opcode::add_slice_);
-}
+bool is_update_of_part(const Op& op) { return op.is(Opcode::add_at_, Opcode::add_take_, Opcode::add_slice_); }
 
 class Insertion {
  public:

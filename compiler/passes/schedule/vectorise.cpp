@@ -69,9 +69,9 @@ class Blocked {
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (results[i]) continue;
       const std::int64_t step = *step_of(loop, i);
-      if (!iterations) iterations = b_.emit(Opcode::sub_, {b_.emit(Opcode::imax_, {lo, hi}), lo});
-      Value* moved = step == 1 ? iterations : b_.emit(Opcode::mul_, {iterations, b_.integer(step)});
-      results[i] = b_.emit(Opcode::add_, {loop->operands[i], moved});
+      if (!iterations) iterations = b_.sub({b_.imax({lo, hi}), lo});
+      Value* moved = step == 1 ? iterations : b_.mul({iterations, b_.integer(step)});
+      results[i] = b_.add({loop->operands[i], moved});
     }
     return results;
   }
@@ -90,7 +90,7 @@ class Blocked {
       now = part(k, starts[k], n, now, blocks);
     }
     std::vector<Value*> results = by_place(now.state);
-    results[plan_.index] = b_.emit(Opcode::imin_, {n, zero});
+    results[plan_.index] = b_.imin({n, zero});
     return results;
   }
 
@@ -100,12 +100,12 @@ class Blocked {
     if (iterations_) return b_.integer(*iterations_ - left_before(k + 1));
     const auto multiple = [&](Value* v) {
       Value* const w = b_.integer(p.lanes);
-      return b_.emit(Opcode::mul_, {b_.emit(Opcode::div_, {v, w}), w});
+      return b_.mul({b_.div({v, w}), w});
     };
-    if (!p.idle()) return multiple(b_.emit(Opcode::imax_, {n, b_.integer(0)}));
-    Value* const left = b_.emit(Opcode::sub_, {n, start});
-    Value* const enough = multiple(b_.emit(Opcode::add_, {left, b_.integer(p.lanes - p.least)}));
-    return b_.emit(Opcode::imin_, {n, b_.emit(Opcode::add_, {start, enough})});
+    if (!p.idle()) return multiple(b_.imax({n, b_.integer(0)}));
+    Value* const left = b_.sub({n, start});
+    Value* const enough = multiple(b_.add({left, b_.integer(p.lanes - p.least)}));
+    return b_.imin({n, b_.add({start, enough})});
   }
 
   /// How many iterations are left for a part, and how many blocks it has, where the number of iterations is known.
@@ -141,8 +141,7 @@ class Blocked {
     // A sum is taken over the lanes only where there is a block.
     if (!single && (p.lanes == 1 || !any_reductions())) return repeated(edges, b_, now);
     Op* op = b_.branch(more(b_, edges, now.at), ir::types_of(values(now)));
-    ir::Builder some(module_, op->blocks[0]), none(module_, op->blocks[1]);
-    some.loc = b_.loc;
+    ir::Builder some(module_, op->blocks[0], b_.loc), none(module_, op->blocks[1]);
     const Running then = single ? once(edges, op->blocks[0], now) : repeated(edges, some, now);
     ir::Builder after(module_, op->blocks[0]);
     after.yield(values(then));
@@ -161,14 +160,13 @@ class Blocked {
 
   /// Whether there is another block.
   Value* more(ir::Builder& b, const Edges& e, Value* at) const {
-    return plan_.down ? b.emit(Opcode::lt_, {e.lo, at}) : b.emit(Opcode::lt_, {at, e.full});
+    return plan_.down ? b.lt({e.lo, at}) : b.lt({at, e.full});
   }
 
   /// v - n, or where that would wrap the smallest integer, below which nothing lies.
   Value* less(Value* v, std::int64_t n) {
-    if (!cannot_overflow(v))
-      v = b_.emit(Opcode::imax_, {v, b_.integer(std::numeric_limits<std::int64_t>::min() + n)});
-    return b_.emit(Opcode::sub_, {v, b_.integer(n)});
+    if (!cannot_overflow(v)) v = b_.imax({v, b_.integer(std::numeric_limits<std::int64_t>::min() + n)});
+    return b_.sub({v, b_.integer(n)});
   }
 
   /// One block, written into `into`.
@@ -181,16 +179,16 @@ class Blocked {
       if (e.part.lanes > 1 && is_reduction(carried_[k])) start[k] = neutral(in, carried_[k], e.part.lanes, now.state[k]);
     Value *first = now.at, *after = e.end;
     if (plan_.down)
-      first = after = e.part.idle() ? e.lo : in.emit(Opcode::sub_, {first, in.integer(e.part.lanes)});
+      first = after = e.part.idle() ? e.lo : in.sub({first, in.integer(e.part.lanes)});
     else if (!e.part.idle())
-      after = in.emit(Opcode::add_, {first, in.integer(e.part.lanes)});
-    Value* const active = e.part.idle() ? in.emit(Opcode::sub_, {e.end, first}) : nullptr;
+      after = in.add({first, in.integer(e.part.lanes)});
+    Value* const active = e.part.idle() ? in.sub({e.end, first}) : nullptr;
     const std::vector<Value*> next = lanes.run(count_from(e), first, active, by_place(start));
     Running then{after, {}};
     for (std::size_t k = 0; k < carried_.size(); ++k) {
       Value* v = next[carried_[k]];
       if (e.part.lanes > 1 && is_sum(carried_[k])) {
-        v = in.emit(Opcode::add_, {now.state[k], lanes.sum(v)});
+        v = in.add({now.state[k], lanes.sum(v)});
       } else if (e.part.lanes > 1 && is_reduction(carried_[k])) {
         v = reduced(in, carried_[k], e.part.idle() ? lanes.kept(v, start[k]) : v, now.state[k]);
       }
@@ -206,9 +204,9 @@ class Blocked {
     if (e.several_idle) {
       // The end of the block that is not full.
       Value* const w = b.integer(width);
-      Value* const left = b.emit(Opcode::sub_, {e.end, e.lo});
-      Value* const blocks = b.emit(Opcode::div_, {b.emit(Opcode::add_, {left, b.integer(width - 1)}), w});
-      start = b.emit(Opcode::add_, {e.lo, b.emit(Opcode::mul_, {blocks, w})});
+      Value* const left = b.sub({e.end, e.lo});
+      Value* const blocks = b.div({b.add({left, b.integer(width - 1)}), w});
+      start = b.add({e.lo, b.mul({blocks, w})});
     }
     std::vector<Value*> before{start};
     for (std::size_t k = 0; k < carried_.size(); ++k)
@@ -217,8 +215,7 @@ class Blocked {
     const std::vector<ir::Type> types = ir::types_of(before);
     Op* op = b.op(Opcode::loop_, before, types);
     Block* const condition = new_block(op, types);
-    ir::Builder test(module_, condition);
-    test.loc = b.loc;
+    ir::Builder test(module_, condition, b.loc);
     test.yield({more(test, e, condition->params[0])});
     Block* const block = new_block(op, types);
     for (std::size_t k = 0; k < carried_.size(); ++k) block->params[k + 1]->name = name(carried_[k]);
@@ -226,13 +223,12 @@ class Blocked {
     ir::Builder& in = lanes.builder();
     in.loc = plan_.loop->loc;
     Value* first = block->params[0];
-    if (plan_.down) first = in.emit(Opcode::sub_, {first, in.integer(width)});
+    if (plan_.down) first = in.sub({first, in.integer(width)});
     Value* active = nullptr;
-    if (e.part.idle())
-      active = in.emit(Opcode::imin_, {in.integer(width), in.emit(Opcode::sub_, {e.end, first})});
+    if (e.part.idle()) active = in.imin({in.integer(width), in.sub({e.end, first})});
     const std::vector<Value*> next =
         lanes.run(count_from(e), first, active, by_place({block->params.begin() + 1, block->params.end()}));
-    std::vector<Value*> yielded{plan_.down ? first : in.emit(Opcode::add_, {first, in.integer(width)})};
+    std::vector<Value*> yielded{plan_.down ? first : in.add({first, in.integer(width)})};
     for (std::size_t k = 0; k < carried_.size(); ++k) {
       Value* v = next[carried_[k]];
       // Idle lanes add nothing.
@@ -279,7 +275,7 @@ class Blocked {
   }
   /// The reduction over the lanes, with what there was before.
   Value* reduced(ir::Builder& b, std::size_t i, Value* lanes, Value* before) const {
-    if (is_sum(i)) return b.emit(Opcode::add_, {before, b.emit(Opcode::lane_sum_, {lanes})});
+    if (is_sum(i)) return b.add({before, b.emit(Opcode::lane_sum_, {lanes})});
     const bool largest = plan_.reductions.at(parameter(i)) == Opcode::max_;
     return b.emit(largest ? Opcode::lane_max_ : Opcode::lane_min_, {lanes});
   }

@@ -13,8 +13,8 @@ inline const ir::Value* viewed(const ir::Value* v) {
 
 /// True for operations that may change elements of a tensor among their operands; calls are not known.
 inline bool updates(const ir::Op& op) {
-  return ir::is_write(op) || op.is(ir::Opcode::loop_) || op.is(ir::Opcode::add_einsum_) ||
-         op.is(ir::Opcode::add_matmul_) || op.is(ir::Opcode::gemm_);
+  return ir::is_write(op) ||
+         op.is(ir::Opcode::loop_, ir::Opcode::add_einsum_, ir::Opcode::add_matmul_, ir::Opcode::gemm_);
 }
 
 }  // namespace lantern::passes

@@ -18,8 +18,7 @@ LoopValues build_while(Builder& b, const LoopValues& initial, FunctionRef<Value*
     for (const Value* v : like ? like->blocks[i]->params : initial)
       module.add_param(loop->blocks.back(), v->type, v->name);
   }
-  Builder head(module, loop->blocks[0]), inside(module, loop->blocks[1]);
-  head.loc = inside.loc = b.loc;
+  Builder head(module, loop->blocks[0], b.loc), inside(module, loop->blocks[1], b.loc);
   head.yield({condition(head, loop->blocks[0]->params)});
   inside.yield(body(inside, loop->blocks[1]->params));
   b.take(loop);
@@ -32,10 +31,13 @@ LoopValues build_for(Builder& b, Value* first, Value* bound, const LoopValues& i
   LoopValues state{first};
   state.insert(state.end(), initial.begin(), initial.end());
   LoopValues after = build_while(
-      b, state, [&](Builder& head, const LoopValues& now) { return head.emit(Opcode::lt_, {now[0], bound}); },
+      b, state,
+      [&](Builder& head, const LoopValues& now) {
+        return head.lt({now[0], bound});
+      },
       [&](Builder& inside, const LoopValues& now) {
         LoopValues next = body(inside, now[0], LoopValues(now.begin() + 1, now.end()));
-        next.insert(next.begin(), inside.emit(Opcode::add_, {now[0], inside.integer(1, now[0]->type)}));
+        next.insert(next.begin(), inside.add({now[0], inside.integer(1, now[0]->type)}));
         return next;
       });
   after.erase(after.begin());
@@ -52,8 +54,7 @@ Value* build_for(Builder& b, Value* first, Value* bound, Value* initial,
 LoopValues build_branch(Builder& b, Value* condition, const std::vector<ir::Type>& types,
                         FunctionRef<LoopValues(Builder&)> yes, FunctionRef<LoopValues(Builder&)> no) {
   const ir::Op* const branch = b.branch(condition, types);
-  Builder first(b.module(), branch->blocks[0]), second(b.module(), branch->blocks[1]);
-  first.loc = second.loc = b.loc;
+  Builder first(b.module(), branch->blocks[0], b.loc), second(b.module(), branch->blocks[1], b.loc);
   first.yield(yes(first));
   second.yield(no(second));
   return branch->results;

@@ -66,7 +66,7 @@ std::int64_t element_bytes(ir::Kind kind) {
 
 Value* elements_of_sizes(Builder& b, const std::vector<Value*>& sizes) {
   Value* all = nullptr;
-  for (Value* size : sizes) all = all ? b.emit(Opcode::mul_, {all, as_number(b, size)}) : as_number(b, size);
+  for (Value* size : sizes) all = all ? b.mul({all, as_number(b, size)}) : as_number(b, size);
   return all ? all : b.number(1);
 }
 
@@ -78,11 +78,11 @@ Value* may_take(Builder& b, Value* numbers, const Op* loop) {
   Value* held = nullptr;
   for (Value* t : tensors_of(loop)) {
     Value* const n = elements_of(b, t);
-    held = held ? b.emit(Opcode::add_, {held, n}) : n;
+    held = held ? b.add({held, n}) : n;
   }
   Value* most = b.number(least_memory);
-  if (held) most = b.emit(Opcode::max_, {most, b.emit(Opcode::mul_, {held, b.number(memory_factor)})});
-  return b.emit(Opcode::le_, {numbers, most});
+  if (held) most = b.emit(Opcode::max_, {most, b.mul({held, b.number(memory_factor)})});
+  return b.le({numbers, most});
 }
 
 void put_before(Block* scratch, Op* loop) {
@@ -104,8 +104,7 @@ Op* put_behind(Value* condition, Op* loop) {
 Op* keep_alternative(ir::Module& module, Op* loop, Value* condition) {
   Op* const branch = put_behind(condition, loop);
   Renaming names;
-  Builder no(module, branch->blocks[1]);
-  no.loc = loop->loc;
+  Builder no(module, branch->blocks[1], loop->loc);
   Op* const copy = ir::clone(no, *loop, names);
   no.yield(copy->results);
   separate_tapes(module, loop, copy);

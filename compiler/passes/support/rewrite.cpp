@@ -40,8 +40,7 @@ bool is_direct(const ir::Function& f) {
   bool direct = !f.cps;
   for (const Value* p : f.body->params) direct &= !p->type.is_cont();
   ir::walk(f.body, [&](const Op* op) {
-    direct &= !op->is(Opcode::fun_) && !op->is(Opcode::closure_) && !op->is(Opcode::jump_) &&
-              !op->is(Opcode::halt_);
+    direct &= !op->is(Opcode::fun_, Opcode::closure_, Opcode::jump_, Opcode::halt_);
     return direct;
   });
   return direct;

@@ -37,7 +37,7 @@ inline Value* made_here(ir::Builder& b, Value* v) { return constant(v) ? b.again
 inline bool is_zero(const Value* v) {
   const Op* op = v->def;
   if (op && op->is(Opcode::zeros_like_)) return true;
-  if (op && (op->is(Opcode::fill_) || op->is(Opcode::broadcast_))) op = op->operands[0]->def;
+  if (op && op->is(Opcode::fill_, Opcode::broadcast_)) op = op->operands[0]->def;
   return op && op->is(Opcode::constant_) && op->number == 0 && op->result()->type.is_float_element();
 }
 
