@@ -36,7 +36,7 @@ void Unwinder::import_parallel_operands(Region& body, const Parts& parts) {
     std::vector<Op*> all{top};
     for (Block* b : top->blocks) ir::walk(b, [&](Op* op) { all.push_back(op); });
     for (Op* op : all) {
-      const auto part = op->is(Opcode::get_) ? parts.find(op->operands[0]) : parts.end();
+      const auto part = parts.find(op);
       if (part != parts.end()) op->operands[0] = part->second.elements;
       for (Value*& v : op->operands) {
         const auto home = homes_.find(v->block);
@@ -52,7 +52,7 @@ void Unwinder::import_parallel_operands(Region& body, const Parts& parts) {
         }
         v = it->second;
       }
-      if (part != parts.end())
+      if (part != parts.end() && part->second.first)
         op->operands[1] = ir::Builder::before(op).emit(Opcode::sub_, {op->operands[1], part->second.first});
     }
   }
@@ -101,7 +101,6 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
     (p->type.is_ref() ? state : params).push_back(p);
   }
 
-  const Parts parts = parts_of(r, forward_op);
   Value* const first = at(r, forward_op->operands[count.index]);
   Value* const bound = at(r, count.bound);
   std::vector<Value*> initial{first};
@@ -146,7 +145,7 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
   }
   enter_iteration(body, s);
   note_updates(block);
-  import_parallel_operands(body, parts);
+  import_parallel_operands(body, parts_of(r, forward_op, block));
   body.forward_ops = block->ops.size();
 
   backward(body, incoming);
