@@ -47,14 +47,20 @@ void add_families(std::vector<PreludePart>& parts) {
     }
   }
   // Of a number and a NaN the number; of equals the first. Two instructions and a choice on most machines. The same of what
-  // the iteration before has left: the next one waits for one instruction, and not for a branch.
+  // the iteration before has left: the next one waits for one instruction. Of
+  // `x != x` and the comparison Clang would make one branch, which is not rare; g++ would make no branch of the choice's.
   for (const bool carried : {false, true})
     for (const auto& [name, sign] : {std::pair("min", " < "), std::pair("max", " > ")})
       for (const bool f64 : {true, false}) {
         const string type = f64 ? "double" : "float";
-        add(string(carried ? "carried_" : "") + name + (f64 ? "" : "f"),
-            carried ? std::vector<std::string_view>{"rarely"} : std::vector<std::string_view>{}, type, type + " x, " + type + " y",
-            string("  return ") + (carried ? "LT_RARELY(x != x)" : "x != x") + " ? y : y" + sign + "x ? y : x;\n");
+        const string choice = string("y") + sign + "x ? y : x;\n";
+        if (carried)
+          add(string("carried_") + name + (f64 ? "" : "f"), {"rarely"}, type, type + " x, " + type + " y",
+              "#ifdef __clang__\n  const " + type + " chosen = " + choice +
+                  "  if (LT_RARELY(chosen != chosen)) return y; /* x is NaN */\n  return chosen;\n"
+                  "#else\n  return LT_RARELY(x != x) ? y : " + choice + "#endif\n");
+        else
+          add(string(name) + (f64 ? "" : "f"), {}, type, type + " x, " + type + " y", "  return x != x ? y : " + choice);
       }
 }
 

@@ -116,9 +116,8 @@ typedef struct lt_panels {
 #define LT_NEVER (void)0
 #endif
 )c"},
-      // Clang would make one branch of this condition and the comparison behind it, which is not rare.
       {"rarely", types, {},
-       R"c(#if defined __GNUC__ && !defined __clang__ && !defined __TINYC__ && !defined __CUDACC__ && !defined __CUDACC_RTC__ && \
+       R"c(#if (defined __GNUC__ || defined __clang__) && !defined __TINYC__ && !defined __CUDACC__ && !defined __CUDACC_RTC__ && \
     !defined LANTERN_LAUNCH_EMULATOR
 #define LT_RARELY(x) __builtin_expect(x, 0)
 #else

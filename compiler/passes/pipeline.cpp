@@ -48,6 +48,7 @@
 #include "lantern/compiler/passes/schedule/loop_reversal.hpp"
 #include "lantern/compiler/passes/schedule/overlap.hpp"
 #include "lantern/compiler/passes/schedule/parallel.hpp"
+#include "lantern/compiler/passes/schedule/predictive_commoning.hpp"
 #include "lantern/compiler/passes/schedule/reciprocals.hpp"
 #include "lantern/compiler/passes/schedule/rematerialise.hpp"
 #include "lantern/compiler/passes/schedule/sparse_adjoints.hpp"
@@ -217,6 +218,11 @@ constexpr std::array all_passes{
     Pass{"sparse_adjoints", "iterations whose adjoint is zero are skipped",
          [](ir::Module& m, const PipelineOptions& options) {
            if (!options.device) sparse_adjoints(m);
+         }},
+    // of loops that are left one by one; before contract, for what is added to an element is a sum of numbers now
+    Pass{"predictive_commoning", "an element that the iteration before has written is handed on as a number",
+         [](ir::Module& m, const PipelineOptions& options) {
+           if (!options.device) predictive_commoning(m);
          }},
     // after vectorise: no pass forms or moves a product any more; before the memory phase, which places the panels. Not where
     // values are checked: the panels are none

@@ -54,6 +54,44 @@ D beyond(A a, I n) {
   return r[0];
 }
 
+/// Four equations by elimination: loops over triangles.
+D elimination(A a, I n) {
+  D sum = 0.0;
+  FOR(0, n, [&](I t) {
+    A w = fill(D(0.0), 20);
+    FOR(0, 4, [&](I i) {
+      FOR(0, 5, [&](I j) { w = w.set(i * 5 + j, a[t * 20 + i * 5 + j]); });
+      w = w.set(i * 6, w[i * 6] + 3.0);
+    });
+    FOR(0, 4, [&](I k) {
+      FOR(k + 1, 4, [&](I i) {
+        const D factor = w[i * 5 + k] / w[k * 6];
+        FOR(k, 5, [&](I j) { w = w.set(i * 5 + j, w[i * 5 + j] - factor * w[k * 5 + j]); });
+      });
+    });
+    FOR(0, 4, [&](I k) {
+      const I i = 3 - k;
+      FOR(i + 1, 4, [&](I j) { w = w.set(i * 5 + 4, w[i * 5 + 4] - w[i * 5 + j] * w[j * 5 + 4]); });
+      w = w.set(i * 5 + 4, w[i * 5 + 4] / w[i * 6]);
+      sum += w[i * 5 + 4] * w[i * 5 + 4];
+    });
+  });
+  return sum;
+}
+/// As many elements as become numbers, and one more.
+template <int size>
+D running(A a, I n) {
+  A r = fill(D(0.25), size);
+  FOR(0, n, [&](I t) { FOR(0, size, [&](I i) { r = r.set(i, r[i] * a[t] + r[0]); }); });
+  return r[size - 1];
+}
+/// A triangle whose last row goes beyond the end.
+D beyond_triangle(A a, I n) {
+  A r = fill(D(0.5), 9);
+  FOR(0, n, [&](I t) { FOR(0, 3, [&](I i) { FOR(i, 4, [&](I k) { r = r.set(i * 3 + k, a[t]); }); }); });
+  return r[0];
+}
+
 /// Flow from the left or the right.
 D flow(A start, I steps) {
   const I n = start.size();
@@ -91,6 +129,9 @@ TEST_CASE("fixed_arrays: small arrays whose elements are known become numbers", 
   CHECK(fills_left(chosen) == 1);
   CHECK(fills_left(sized) == 1);
   CHECK(fills_left(whole) == 1);
+  CHECK(fills_left(elimination) == 0);
+  CHECK(fills_left(running<25>) == 0);
+  CHECK(fills_left(running<26>) == 1);
   CHECK(count(around_pass("simplify", grad<0>(rotations), 0).second, "= fill") <= 1);  // the gradient itself
 }
 
@@ -100,6 +141,8 @@ TEST_CASE("fixed_arrays: gradients", "[passes]") {
     check_gradient(chosen, numbers(5, 0.4), n, std::int64_t{2});
     check_gradient(sized, numbers(5, 0.4), n, std::int64_t{3});
     check_gradient(whole, numbers(5, 0.4), n);
+    check_gradient(elimination, numbers(20 * 5, 0.4), n);
+    check_gradient(running<25>, numbers(5, 0.4), n);
   }
 }
 
@@ -108,6 +151,9 @@ TEST_CASE("fixed_arrays: an index outside is an error where it is reached", "[pa
     const auto f = compile(beyond, {.target = target});
     CHECK(f(numbers(3, 0.1), 0) == 0.5);
     CHECK_THROWS_WITH(f(numbers(3, 0.1), 1), Catch::Contains("index 3"));
+    const auto triangle = compile(beyond_triangle, {.target = target});
+    CHECK(triangle(numbers(3, 0.1), 0) == 0.5);
+    CHECK_THROWS_WITH(triangle(numbers(3, 0.1), 1), Catch::Contains("index 9"));
     const auto gradient = compile(grad<0>(beyond), {.target = target});
     CHECK_THROWS_WITH(gradient(numbers(3, 0.1), 1), Catch::Contains("index 3"));
   }

@@ -679,7 +679,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
       "retiming invariant_tables if_conversion store_forwarding index_set_splitting scatter_to_gather join_sums "
       "deforestation dead_fills ";
   const std::string integers = "invariant_integers partial_copies parallel ";
-  const std::string panels = "sparse_adjoints kept_panels ", memory = "overlap inplace tape_coalescing outline merge ";
+  const std::string panels = "sparse_adjoints predictive_commoning kept_panels ", memory = "overlap inplace tape_coalescing outline merge ";
   CHECK(run({}) == start + loops + integers + panels + memory);
   CHECK(run({.opt_level = 0}).empty());
   CHECK(run({.disabled = {"simplify", "contify"}}) ==
@@ -692,7 +692,7 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
           std::string::npos);
   }
   CHECK(names == start + loops + "in_place_stencils invariant_integers partial_copies loop_reversal parallel "
-                     "threads vectorise sparse_adjoints kept_panels copy_fusion rematerialise kernel_fusion horizontal_fusion device_scalars reciprocals contract value_checks " + memory);
+                     "threads vectorise sparse_adjoints predictive_commoning kept_panels copy_fusion rematerialise kernel_fusion horizontal_fusion device_scalars reciprocals contract value_checks " + memory);
   CHECK(run({.fused_multiply_add = true}) == start + loops + integers + panels + "reciprocals contract " + memory);
   CHECK(run({.threads = 2}) == start + loops + integers + "threads " + panels + memory);
   CHECK(run({.vector_lanes = 4}) == start + loops + "in_place_stencils " + integers + "vectorise " + panels + memory);
@@ -702,5 +702,5 @@ TEST_CASE("the pipeline runs its passes in order and can leave each out", "[pass
                     "register_promotion, loop_fusion, array_contraction, retiming, invariant_tables, "
                     "if_conversion, store_forwarding, index_set_splitting, scatter_to_gather, join_sums, deforestation, "
                     "dead_fills, in_place_stencils, invariant_integers, partial_copies, loop_reversal, parallel, threads, vectorise, sparse_adjoints, "
-                    "kept_panels, copy_fusion, rematerialise, kernel_fusion, horizontal_fusion, device_scalars, reciprocals, contract, value_checks, overlap, inplace, tape_coalescing, outline, merge), got 'simplfy'");
+                    "predictive_commoning, kept_panels, copy_fusion, rematerialise, kernel_fusion, horizontal_fusion, device_scalars, reciprocals, contract, value_checks, overlap, inplace, tape_coalescing, outline, merge), got 'simplfy'");
 }

@@ -15,8 +15,8 @@ namespace lantern::passes {
 
 namespace {
 
-constexpr std::int64_t most_fixed_elements = 16, most_iterations = 16;
-constexpr std::size_t most_unrolled = 1000;  ///< of an unrolled nest
+constexpr std::int64_t most_fixed_elements = 25;  ///< four equations with their right side, or 5 by 5
+constexpr std::size_t most_unrolled = 1000;       ///< of an unrolled nest
 
 /// Values that may hold the same array (union-find), and what is known of it.
 class Arrays {
@@ -131,7 +131,8 @@ class Arrays {
   std::vector<const Op*> accesses_;
 };
 
-/// The loops whose counters an integer is made of, each of which runs a constant number of iterations.
+/// The loops whose counters an integer is made of. How often each runs follows from constants and from the
+/// counters of the others, as it does in triangles.
 bool collect_loops(const Value* v, std::unordered_set<Op*>& loops) {
   if (constant(v)) return true;
   if (v->def)
@@ -142,29 +143,52 @@ bool collect_loops(const Value* v, std::unordered_set<Op*>& loops) {
       !ends_by_comparison(loop))
     return false;
   const auto count = counted(loop);
-  const auto iterations = known_trip_counts(loop);
-  if (!count || count->index != v->index || !iterations || *iterations < 1 || *iterations > most_iterations)
-    return false;
-  loops.insert(loop);
-  return true;
+  if (!count || count->index != v->index) return false;
+  if (!loops.insert(loop).second) return true;
+  return collect_loops(count->first, loops) && collect_loops(count->bound, loops);
 }
 
-/// How many operations a block has once these loops are unrolled; nothing where one cannot be.
-std::optional<std::size_t> unrolled_size(const Block* block, const std::unordered_set<Op*>& loops) {
-  std::size_t size = 0;
-  for (Op* op : block->ops) {
-    std::size_t own = 1;
-    for (const Block* b : op->blocks) {
-      const auto inner = unrolled_size(b, loops);
-      if (!inner) return {};
-      own += *inner;
-    }
-    if (loops.contains(op)) own *= static_cast<std::size_t>(known_trip_counts(op).value_or(1));
-    if (is_on_tape(*op) || own > most_unrolled) return {};
-    size += own;
+/// Counts the operations of loops once they are unrolled, iteration by iteration.
+class UnrolledSize {
+ public:
+  explicit UnrolledSize(const std::unordered_set<Op*>& loops) : loops_(loops) {}
+
+  bool fits(const Op* loop) { return count(*loop) && size_ <= most_unrolled; }
+
+ private:
+  bool count(const Block* block) {
+    return std::ranges::all_of(block->ops, [&](const Op* op) { return count(*op); });
   }
-  return size;
-}
+  bool count(const Op& op) {
+    if (is_on_tape(op) || ++size_ > most_unrolled) return false;
+    if (!loops_.contains(const_cast<Op*>(&op)))
+      return std::ranges::all_of(op.blocks, [&](const Block* b) { return count(b); });
+    const auto loop = counted(&op);
+    const auto first = loop ? number(loop->first) : std::nullopt,
+               bound = loop ? number(loop->bound) : std::nullopt;
+    if (!first || !bound) return false;
+    for (std::int64_t i = *first; i < *bound; ++i) {
+      counters_[op.blocks[1]->params[loop->index]] = i;
+      if (!count(op.blocks[1])) return false;
+    }
+    return true;
+  }
+
+  /// What an integer is in the iterations that are counted.
+  std::optional<std::int64_t> number(const Value* v) const {
+    IndexForm form = index_form(v);
+    for (const Unknown& u : form.unknowns()) {
+      const auto known = counters_.find(u.value);
+      if (known == counters_.end() || u.is_size() || !form.split(u)) return {};
+      form = form.with(u, known->second);
+    }
+    return form.number();
+  }
+
+  const std::unordered_set<Op*>& loops_;
+  std::unordered_map<const Value*, std::int64_t> counters_;
+  std::size_t size_ = 0;
+};
 
 /// The loops whose counters a group's indices are made of; nothing where an index is made of anything else,
 /// or they are too long unrolled.
@@ -173,21 +197,39 @@ std::optional<std::unordered_set<Op*>> loops_of(const Arrays::Group& group) {
   for (const Op* op : group.accesses)
     for (std::size_t d = 1; d <= group.dims.size(); ++d)
       if (!collect_loops(op->operands[d], loops)) return {};
-  for (Op* loop : loops) {
-    const auto size = unrolled_size(loop->blocks[1], loops);
-    if (!size || *size * static_cast<std::size_t>(known_trip_counts(loop).value_or(1)) > most_unrolled) return {};
-  }
+  const auto is_inside = [&](const Op* loop) {
+    const auto around = loops_around(loop->parent);
+    return std::ranges::any_of(around, [&](const Op* op) { return loops.contains(const_cast<Op*>(op)); });
+  };
+  for (const Op* loop : loops)
+    if (!is_inside(loop) && !UnrolledSize(loops).fits(loop)) return {};
   return loops;
 }
 
-void unroll(ir::Function& f, const std::unordered_set<Op*>& loops) {
+/// Unrolls those that run a constant number of iterations. The counters of loops inside are made of constants
+/// then. True where there was one.
+bool unroll(ir::Function& f, const std::unordered_set<Op*>& loops) {
   std::vector<Op*> order;
   ir::walk(f.body, [&](Op* op) {
-    if (loops.contains(op)) order.push_back(op);
+    if (loops.contains(op) && known_trip_counts(op)) order.push_back(op);
   });
   for (auto loop = order.rbegin(); loop != order.rend(); ++loop) {  // inner ones first
     ir::replace_uses(f.body, ir::pairs((*loop)->results, unrolled(*loop, *known_trip_counts(*loop))));
     erase({*loop});
+  }
+  return !order.empty();
+}
+
+/// Where loops begin and end becomes constants.
+void fold_bounds(ir::Function& f) {
+  for (Op* loop : loops_in(f)) {
+    const auto count = counted(loop);
+    if (!count) continue;
+    ir::Builder b = ir::Builder::before(loop);
+    const auto number = [&](const Value* v) { return constant(v) ? std::nullopt : index_form(v).number(); };
+    if (const auto first = number(count->first)) loop->operands[count->index] = b.integer(*first);
+    if (const auto bound = number(count->bound))
+      loop->blocks[0]->ops.back()->operands[0]->def->operands[1] = b.integer(*bound);
   }
 }
 
@@ -207,11 +249,13 @@ void fold_indices(ir::Function& f) {
 
 void fixed_arrays(ir::Function& f) {
   if (!is_direct(f)) return;
-  std::unordered_set<Op*> loops;
-  for (const Arrays::Group& group : Arrays(f).fixed())
-    if (const auto found = loops_of(group)) loops.insert(found->begin(), found->end());
-  if (!loops.empty()) {
-    unroll(f, loops);
+  for (bool any = true; any;) {
+    std::unordered_set<Op*> loops;
+    for (const Arrays::Group& group : Arrays(f).fixed())
+      if (const auto found = loops_of(group)) loops.insert(found->begin(), found->end());
+    any = unroll(f, loops);
+    if (!any) break;
+    fold_bounds(f);
     fold_indices(f);
   }
   for (const Arrays::Group& group : Arrays(f).fixed()) {

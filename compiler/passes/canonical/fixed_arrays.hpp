@@ -8,8 +8,8 @@
 // the tape holds of it.
 //
 // Requires: every value that may hold the array holds it alone, and all indices are constants in each iteration of
-// loops whose numbers of iterations are constants. Ensures: the same accesses in the same order. Cost: a thousand
-// operations at most for each nest.
+// loops whose first and last iterations are constants, or are so in each iteration of loops around them (for k < i).
+// Ensures: the same accesses in the same order. Cost: a thousand operations at most for each nest.
 #pragma once
 
 #include "lantern/ir/graph.hpp"

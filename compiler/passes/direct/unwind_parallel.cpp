@@ -36,7 +36,7 @@ void Unwinder::import_parallel_operands(Region& body, const Parts& parts) {
     std::vector<Op*> all{top};
     for (Block* b : top->blocks) ir::walk(b, [&](Op* op) { all.push_back(op); });
     for (Op* op : all) {
-      const auto part = op->is(Opcode::get_) ? parts.find(op->operands[0]) : parts.end();
+      const auto part = parts.find(op);
       if (part != parts.end()) op->operands[0] = part->second.elements;
       for (Value*& v : op->operands) {
         const auto home = homes_.find(v->block);
@@ -52,8 +52,8 @@ void Unwinder::import_parallel_operands(Region& body, const Parts& parts) {
         }
         v = it->second;
       }
-      if (part != parts.end())
-        op->operands[1] = ir::Builder::before(op).sub({op->operands[1], part->second.first});
+      if (part != parts.end() && part->second.first)
+        op->operands[1] = ir::Builder::before(op).emit(Opcode::sub_, {op->operands[1], part->second.first});
     }
   }
   body.bwd->ops.insert(body.bwd->ops.begin(), constants.begin(), constants.end());
@@ -101,7 +101,6 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
     (p->type.is_ref() ? state : params).push_back(p);
   }
 
-  const Parts parts = parts_of(r, forward_op);
   Value* const first = at(r, forward_op->operands[count.index]);
   Value* const bound = at(r, count.bound);
   std::vector<Value*> initial{first};
@@ -130,7 +129,7 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
       // the loop's own index
     } else if (const auto step = step_of(forward_op, i)) {
       // Another integer that counts: its first value and as many steps as the index has made.
-      now = stepped(b, at(body, forward_op->operands[i]), *step, b.sub({index, first}));
+      now = stepped(b, at(body, forward_op->operands[i]), *step, b.emit(Opcode::sub_, {index, first}));
     } else if (params[i]->type.is_tensor()) {
       // Only the shape is asked for: if need be, that of its adjoint.
       Value* const start = forward_op->operands[i];
@@ -146,17 +145,17 @@ void Unwinder::backward_parallel(Region& r, Segment& s, const CountedLoop& count
   }
   enter_iteration(body, s);
   note_updates(block);
-  import_parallel_operands(body, parts);
+  import_parallel_operands(body, parts_of(r, forward_op, block));
   body.forward_ops = block->ops.size();
 
   backward(body, incoming);
 
   ir::Builder end = into(block, op->loc);
-  yield_adjoints(r, s, body, end.add({index, end.integer(1)}), initial);
+  yield_adjoints(r, s, body, end.emit(Opcode::add_, {index, end.integer(1)}), initial);
   for (const auto& [original, now] : outside) fwd_[original] = now;
   parallel_.insert(op);
   take_adjoints(r, s, body, place_loop(op, r.bwd, initial, [&](ir::Builder& condition, Value* at) {
-                  return condition.lt({at, bound});
+                  return condition.emit(Opcode::lt_, {at, bound});
                 }));
 }
 

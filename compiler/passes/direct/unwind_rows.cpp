@@ -125,13 +125,13 @@ Value* Unwinder::kept_alike(Region& home, Value* v) {
     for (std::size_t d = 0; d < rank; ++d)
       sizes.push_back(b.emit(Opcode::dim_, {alike->tensor}, static_cast<std::int64_t>(d)));
     Value* most = sizes[0];
-    for (std::size_t d = 1; d < rank; ++d) most = b.mul({most, sizes[d]});
+    for (std::size_t d = 1; d < rank; ++d) most = b.emit(Opcode::mul_, {most, sizes[d]});
     const auto trip_count_of = [&](const Counter& c) { return materialise(b, c.last - c.first + IndexForm(1)); };
     Value* const wanted = inner ? trip_count_of(*inner) : b.integer(1);
-    Value* const runs = b.lt({b.integer(0), trip_count_of(*counter)});
-    Value* const n = b.select({runs, b.imin({wanted, most}), b.integer(0)});
-    Value* const first =
-        inner ? new_array(b, v->type.element(), b.imax({n, b.integer(0)})) : b.undef(v->type);
+    Value* const runs = b.emit(Opcode::lt_, {b.integer(0), trip_count_of(*counter)});
+    Value* const n = b.emit(Opcode::select_, {runs, b.emit(Opcode::imin_, {wanted, most}), b.integer(0)});
+    Value* const first = inner ? new_array(b, v->type.element(), b.emit(Opcode::imax_, {n, b.integer(0)}))
+                               : b.undef(v->type);
     kept = collected(b, first, n, [&](ir::Builder& c, Value* iteration) {
       std::vector<Value*> access{alike->tensor};
       for (std::size_t d = 0; d < rank; ++d) {
@@ -139,8 +139,9 @@ Value* Unwinder::kept_alike(Region& home, Value* v) {
         if (inner)
           index = index.with(inner->index, (inner->step > 0 ? inner->first : inner->last) +
                                                IndexForm(inner->step) * IndexForm::of(iteration));
-        Value* const last = c.sub({sizes[d], c.integer(1)});
-        access.push_back(c.imax({c.imin({materialise(c, index), last}), c.integer(0)}));
+        Value* const last = c.emit(Opcode::sub_, {sizes[d], c.integer(1)});
+        access.push_back(
+            c.emit(Opcode::imax_, {c.emit(Opcode::imin_, {materialise(c, index), last}), c.integer(0)}));
       }
       return c.op(Opcode::get_, access, {v->type})->result();
     });
@@ -152,7 +153,7 @@ Value* Unwinder::kept_alike(Region& home, Value* v) {
   if (!inner) return home.saved[v] = there;
   return made_again(home, v, [&] {
     ir::Builder b = into(home.bwd, get.loc);
-    Value* const iteration = b.sub({alike->row->iterations, b.integer(1)});
+    Value* const iteration = b.emit(Opcode::sub_, {alike->row->iterations, b.integer(1)});
     return b.op(Opcode::get_, {there, iteration}, {v->type})->result();
   });
 }
@@ -167,53 +168,113 @@ std::optional<IndexRange> Unwinder::part_read(const Op& get, const Op* loop) {
   return size.number().value_or(few) >= few && footprint_covers(get, loop, size) ? range : std::nullopt;
 }
 
+namespace {
+
+std::vector<Op*> reads_below(Block* block) {
+  std::vector<Op*> reads;
+  ir::walk(block, [&](Op* op) {
+    if (op->is(Opcode::get_)) reads.push_back(op);
+  });
+  return reads;
+}
+
+/// What a loop reads of an array: elements between which others lie that it may not read are parts of their
+/// own.
+struct ReadParts {
+  std::vector<std::vector<IndexRange>> parts;
+  std::vector<std::pair<std::size_t, std::size_t>>
+      reads;  ///< which of the reads below the loop's body is of which part
+  std::vector<std::pair<std::size_t, Value*>>
+      left;  ///< and which finds its element where the forward part has left it
+  bool whole = true, known = true;
+
+  /// The part of a range: that of ranges which begin so many elements before or behind it, whatever the
+  /// iteration.
+  std::size_t add(const IndexRange& range) {
+    constexpr std::size_t most_parts = 4;
+    const auto near = std::ranges::find_if(
+        parts, [&](const auto& part) { return (range.first - part.front().first).number().has_value(); });
+    if (near == parts.end() && parts.size() < most_parts) {
+      parts.push_back({range});
+      return parts.size() - 1;
+    }
+    auto& part = near == parts.end() ? parts.back() : *near;
+    part.push_back(range);
+    return static_cast<std::size_t>(&part - parts.data());
+  }
+};
+
+}  // namespace
+
 /// What a parallel loop reads of arrays that give way to others, and are not read from end to end as far as
-/// can be seen: kept in front of the loop, and available in the backward part around it.
-Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop) {
-  struct Needs {
-    std::vector<IndexRange> ranges;
-    bool whole = true, known = true;
-  };
+/// can be seen: kept in front of the loop, and available in the backward part around it. `again`: its
+/// iteration there.
+Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop, Block* again) {
+  Parts parts;
+  const std::vector<Op*> reads = reads_below(loop->blocks[1]), copies = reads_below(again);
   std::vector<Value*> order;
-  std::unordered_map<const Value*, Needs> all;
-  ir::walk(loop->blocks[1], [&](const Op* op) {
-    if (!op->is(Opcode::get_)) return;
-    Value* const array = op->operands[0];
-    if (made_in(array, loop->blocks[1]) || survives_forward_pass(array)) return;
+  std::unordered_map<const Value*, ReadParts> all;
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    Value* const array = reads[i]->operands[0];
+    if (made_in(array, loop->blocks[1]) || survives_forward_pass(array)) continue;
     const auto [it, added] = all.try_emplace(array);
     if (added) order.push_back(array);
-    it->second.whole &= covers_tensor(*op);
-    const auto range = part_read(*op, loop);
-    it->second.known &= range.has_value();
-    if (range) it->second.ranges.push_back(*range);
-  });
-  Parts parts;
+    ReadParts& needs = it->second;
+    if (Value* const tensor = final_version_of(reads[i]->result())) {
+      needs.left.emplace_back(i, tensor);
+      continue;
+    }
+    needs.whole &= covers_tensor(*reads[i]);
+    const auto range = part_read(*reads[i], loop);
+    needs.known &= range.has_value();
+    if (range) needs.reads.emplace_back(i, needs.add(*range));
+  }
   for (Value* array : order) {
-    const Needs& reads = all.at(array);
-    if (reads.whole || !reads.known) continue;
-    Value *first = nullptr, *kept = nullptr;
-    in_front_of(loop, loop->parent, [&] {
-      ir::Builder b = into(loop->parent, loop->loc);
-      Value* end = nullptr;
-      for (const IndexRange& r : reads.ranges) {
-        Value *const low = materialise(b, r.first), *const high = materialise(b, r.last + IndexForm(1));
-        first = first ? b.imin({first, low}) : low;
-        end = end ? b.imax({end, high}) : high;
-      }
-      first = b.imax({first, b.integer(0)});
-      end = b.imin({end, b.emit(Opcode::dim_, {array}, 0)});
-      // Of a loop without iterations the end may lie so far below the start that their difference wraps.
-      Value* const n = b.sub({b.imax({end, first}), first});
-      const ir::Kind kind = array->type.element();
-      kept = collected(b, new_array(b, kind, n), n, [&](ir::Builder& c, Value* iteration) {
-        return c.op(Opcode::get_, {array, c.add({first, iteration})}, {ir::Type(kind)})->result();
-      });
-      kept->name = array->name;
-      part_copies_[kept->def] = array;
-    });
-    parts[array] = {at(around, kept), at(around, first)};
+    const ReadParts& needs = all.at(array);
+    if ((needs.whole && !needs.reads.empty()) || !needs.known) continue;
+    const auto copy_of = [&](std::size_t i) {
+      return i < copies.size() && copies[i]->operands[0] == array ? copies[i] : nullptr;
+    };
+    const auto has_copy = [&](const auto& read) { return copy_of(read.first) != nullptr; };
+    const auto of_array =
+        std::ranges::count_if(copies, [&](const Op* op) { return op->operands[0] == array; });
+    const bool alike = std::ranges::all_of(needs.reads, has_copy) &&
+                       std::ranges::all_of(needs.left, has_copy) &&
+                       needs.reads.size() + needs.left.size() == static_cast<std::size_t>(of_array);
+    if (!alike) continue;  // what runs again is another loop: it has the whole array
+    std::vector<Part> kept;
+    for (const auto& part : needs.parts) kept.push_back(kept_part(around, loop, array, part));
+    for (const auto& [i, part] : needs.reads) parts[copy_of(i)] = kept[part];
+    for (const auto& [i, tensor] : needs.left) parts[copy_of(i)] = {tensor, nullptr};
   }
   return parts;
+}
+
+/// A copy of the elements between the first and the last of these ranges, in front of the loop.
+Unwinder::Part Unwinder::kept_part(Region& around, Op* loop, Value* array,
+                                   const std::vector<IndexRange>& ranges) {
+  Value *first = nullptr, *kept = nullptr;
+  in_front_of(loop, loop->parent, [&] {
+    ir::Builder b = into(loop->parent, loop->loc);
+    Value* end = nullptr;
+    for (const IndexRange& r : ranges) {
+      Value *const low = materialise(b, r.first), *const high = materialise(b, r.last + IndexForm(1));
+      first = first ? b.emit(Opcode::imin_, {first, low}) : low;
+      end = end ? b.emit(Opcode::imax_, {end, high}) : high;
+    }
+    first = b.emit(Opcode::imax_, {first, b.integer(0)});
+    end = b.emit(Opcode::imin_, {end, b.emit(Opcode::dim_, {array}, 0)});
+    // Of a loop without iterations the end may lie so far below the start that their difference wraps.
+    Value* const n = b.emit(Opcode::sub_, {b.emit(Opcode::imax_, {end, first}), first});
+    const ir::Kind kind = array->type.element();
+    kept = collected(b, new_array(b, kind, n), n, [&](ir::Builder& c, Value* iteration) {
+      return c.op(Opcode::get_, {array, c.emit(Opcode::add_, {first, iteration})}, {ir::Type(kind)})
+          ->result();
+    });
+    kept->name = array->name;
+    part_copies_[kept->def] = array;
+  });
+  return {at(around, kept), at(around, first)};
 }
 
 }  // namespace lantern::passes

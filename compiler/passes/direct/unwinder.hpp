@@ -112,11 +112,11 @@ class Unwinder {
   std::vector<Value*> primals(const std::vector<Value*>& params_or_args, std::size_t from) const;
   void bind(Region& r, const std::vector<Value*>& params, const std::vector<Value*>& values);
 
-  /// What is kept of an array, and the index that the first element had in it.
+  /// What is kept of an array, and the index that the first element had in it; null where it is all of it.
   struct Part {
     Value *elements, *first;
   };
-  using Parts = std::unordered_map<const Value*, Part>;
+  using Parts = std::unordered_map<const Op*, Part>;  ///< of each element's reading in the backward part
 
   // Backward.
   void backward(Region& r, const std::vector<Value*>& incoming);
@@ -179,7 +179,8 @@ class Unwinder {
   std::optional<LoopInvariantReads> loop_invariant_reads(Region& home, const Op& get) const;
   Value* kept_alike(Region& home, Value* v);
   static std::optional<IndexRange> part_read(const Op& get, const Op* loop);
-  Parts parts_of(Region& around, Op* loop);
+  Parts parts_of(Region& around, Op* loop, Block* again);
+  Part kept_part(Region& around, Op* loop, Value* array, const std::vector<IndexRange>& ranges);
   Value* collected(ir::Builder& b, Value* first, Value* n,
                    const std::function<Value*(ir::Builder&, Value*)>& read);
   static Value* new_array(ir::Builder& b, ir::Kind kind, Value* n);

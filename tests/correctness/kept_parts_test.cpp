@@ -1,0 +1,97 @@
+// What a parallel loop reads of an array that is overwritten later is kept in parts: the rows that it reads,
+// not what lies between them.
+#include <catch2/catch.hpp>
+
+#include "row_programs.hpp"
+
+using namespace lantern;
+using namespace lantern::test;
+
+namespace {
+
+/// Rows made orthogonal one after another: what a row was is kept, not the rows between two.
+D orthogonal(A a, I n, I m) {
+  A q = a;
+  D s = 0.0;
+  FOR(0, n, [&](I i) {
+    const D r = sqrt(total(m, [&](I k) { return q[i * m + k] * q[i * m + k]; }));
+    s += r;
+    FOR(0, m, [&](I k) { q = q.set(i * m + k, q[i * m + k] / r); });
+    FOR(i + 1, n, [&](I j) {
+      const D p = total(m, [&](I k) { return q[i * m + k] * q[j * m + k]; });
+      FOR(0, m, [&](I k) { q = q.set(j * m + k, q[j * m + k] - p * q[i * m + k]); });
+    });
+  });
+  return s;
+}
+/// The same elements, and their neighbours, read in one loop: parts that lie beside each other are one.
+D neighbours(A a, I steps, I m) {
+  A q = a;
+  D s = 0.0;
+  FOR(0, steps, [&](I t) {
+    const D p = total(m, [&](I k) { return q[t + k] * q[t + k + 1] + sin(q[t + k + 2]) * q[k]; });
+    s += p;
+    FOR(0, m, [&](I k) { q = q.set(t + k, q[t + k] * 0.5 + p * 0.1); });
+  });
+  return s + sum(q * q);
+}
+/// More rows than there are parts.
+D many(A a, I n, I m) {
+  A q = a;
+  D s = 0.0;
+  FOR(0, n, [&](I t) {
+    const I u = (t + 1) % n, v = (t + 2) % n, w = (t + 3) % n, x = (t + 4) % n, y = (t + 5) % n;
+    const D p = total(m, [&](I k) {
+      return q[t * m + k] * q[u * m + k] * q[v * m + k] + q[w * m + k] * q[x * m + k] * sin(q[y * m + k]);
+    });
+    s += p * p;
+    FOR(0, m, [&](I k) { q = q.set(v * m + k, q[v * m + k] * 0.5 + p * 0.1); });
+  });
+  return s;
+}
+/// What one of the reads needs is left in the array, or not read at all.
+D branched(A a, I n, I m) {
+  A q = a;
+  D s = 0.0;
+  FOR(0, n, [&](I t) {
+    const D p = total(m, [&](I k) {
+      return IF(
+          t > 1, [&] { return q[k] * q[t * m + k]; }, [&] { return q[t * m + k] * q[t * m + k]; });
+    });
+    s += p;
+    FOR(0, m, [&](I k) { q = q.set(t * m + k, q[t * m + k] + p); });
+  });
+  return s;
+}
+
+/// Rows that are far from a combination of others.
+std::vector<double> rows(std::size_t n) {
+  std::vector<double> v(n);
+  for (std::size_t i = 0; i < n; ++i) v[i] = std::sin(0.4 + 1.3 * static_cast<double>(i * i % 101));
+  return v;
+}
+
+template <class F>
+void check(const char* name, const F& f, const std::vector<double>& x, std::int64_t n, std::int64_t m) {
+  CAPTURE(name, n, m);
+  const std::vector<double> slope = eager(grad<0>(f))(x, n, m);
+  for (const CompileOptions& way :
+       {CompileOptions{.target = Target::c, .opt = 0}, CompileOptions{.target = Target::c},
+        CompileOptions{.target = Target::cpp, .opt = 3}}) {
+    CAPTURE(way.opt);
+    check_close(compile(grad<0>(f), way)(x, n, m), slope);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("parts of arrays that are overwritten", "[passes]") {
+  for (const auto& [n, m] :
+       {std::pair{0, 0}, std::pair{1, 1}, std::pair{3, 1}, std::pair{4, 5}, std::pair{7, 17}}) {
+    const auto size = static_cast<std::size_t>(n * m);
+    if (n <= m) check("orthogonal", orthogonal, rows(size), n, m);
+    check("many", many, numbers(size, 0.4), n, m);
+    check("branched", branched, numbers(size, 0.4), n, m);
+    check("neighbours", neighbours, numbers(static_cast<std::size_t>(n + m + 2), 0.4), n, m);
+  }
+}
