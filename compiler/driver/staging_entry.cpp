@@ -6,6 +6,7 @@
 #include "lantern/compiler/driver/gpu.hpp"
 #include "lantern/compiler/passes/array/circular_buffers.hpp"
 #include "lantern/compiler/passes/array/double_buffering.hpp"
+#include "lantern/compiler/passes/array/full_unrolling.hpp"
 #include "lantern/compiler/passes/array/in_place_stencils.hpp"
 #include "lantern/compiler/passes/array/index_set_splitting.hpp"
 #include "lantern/compiler/passes/array/loop_versioning.hpp"
@@ -110,6 +111,7 @@ std::vector<ir::Value*> canonicalise_loop(ir::Module& module, ir::Op* loop) {
 /// A loop in the form that is best to differentiate.
 std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop) {
   passes::canonical_loops(module, loop);
+  passes::unroll_recurrences(loop);
   passes::forward_stored(loop);
   passes::SplitBuffers split = passes::circular_buffers(module, loop);
   for (ir::Op* other : split.alternatives) canonicalise_loop(module, other);

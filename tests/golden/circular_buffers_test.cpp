@@ -214,7 +214,7 @@ TEST_CASE("circular_buffers: rows of remainders become arrays", "[passes]") {
   // Not where that is known.
   CHECK(twice(for_steps<drift, 2>) == 0);
   // Nor where copies would cost more than they save.
-  CHECK(remainders(for_steps<drift, 2, 31>) > 0);
+  CHECK(remainders(for_steps<drift, 2, 7>) > 0);
   CHECK(remainders(one_element) > 0);
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("circular_buffers: the same numbers in flat arrays", "[passes]") {
   const Checked a(drift), b(with_edge), c(waves), d(chosen), e(not_alone), f(whole);
   const Checked g(spilling), h(from_step);
   for (const std::int64_t n : {1, 2, 3, 8, 17, 19})
-    for (const std::int64_t steps : {0, 1, 7, 31, 32, 48, 51}) {
+    for (const std::int64_t steps : {0, 1, 7, 8, 13, 22}) {
       CAPTURE(n, steps);
       for (const std::int64_t more : {0, 5}) {
         const auto x = draw(2 * n + more);
@@ -241,7 +241,7 @@ TEST_CASE("circular_buffers: the same numbers in flat arrays", "[passes]") {
 TEST_CASE("circular_buffers: the same numbers in matrices", "[passes]") {
   const Checked a(planes), b(columns);
   for (const std::int64_t n : {0, 1, 2, 9, 18})
-    for (const std::int64_t steps : {0, 1, 9, 63, 64, 66}) {
+    for (const std::int64_t steps : {0, 1, 15, 16, 18}) {
       CAPTURE(n, steps);
       for (const std::int64_t rows : {4, 5}) {
         TensorValue<double> u({rows - 1, n}, 0.0), v({n, rows}, 0.0);
@@ -283,6 +283,6 @@ TEST_CASE("circular_buffers: random steps", "[passes]") {
     };
     const Checked checked(sig<double(Array<double>, std::int64_t, std::int64_t)>(f));
     for (const std::int64_t n : {4, 5, 23})
-      for (const std::int64_t steps : {2, 65, 67}) checked(draw(rows * n), n, steps);
+      for (const std::int64_t steps : {2, 17, 19}) checked(draw(rows * n), n, steps);
   }
 }

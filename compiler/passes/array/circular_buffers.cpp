@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t most_rows = 4;
 /// For each row that is copied before and after the loop.
-constexpr std::int64_t least_iterations = 16;
+constexpr std::int64_t least_iterations = 4;
 
 /// Where an access is: in row (t + ahead) mod rows.
 struct RowAccess {
@@ -160,7 +160,7 @@ class CircularBuffer {
   /// True for what is not negative, or is asked about before the loop.
   bool require(const IndexForm& f, const Op& at) {
     if (never_negative(f, at)) return true;
-    if (!made_outside(f, body_)) return false;
+    if (f.number() || !made_outside(f, body_)) return false;
     if (std::ranges::find(conditions_, f) == conditions_.end()) conditions_.push_back(f);
     return true;
   }

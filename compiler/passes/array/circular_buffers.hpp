@@ -21,7 +21,7 @@ namespace lantern::passes {
 /// Requires a loop that counts up, and in it accesses to rows (t + c) mod K alone, t being its counter, each
 /// to an element within its row. What is not known of that before the program runs is asked before the loop;
 /// then the loop is there twice. Costs a copy of the rows before the loop and one after it, so it asks for
-/// 16 iterations for each row, and as many accesses in an iteration as a row has elements. Done in a loop and
+/// 4 iterations for each row, and as many accesses in an iteration as a row has elements. Done in a loop and
 /// those inside it. Returns what represents the outermost loop's results, in their order before, and the copies of
 /// that loop for when something asked is not so.
 struct SplitBuffers {
