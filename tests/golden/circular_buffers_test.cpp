@@ -208,7 +208,7 @@ TEST_CASE("circular_buffers: rows of remainders become arrays", "[passes]") {
   CHECK(remainders(spilling) > 0);
   // Where that is asked before the loop, the loop is there twice.
   const auto twice = [](auto f) { return count(around_pass("simplify", f).second, " = branch "); };
-  CHECK(twice(in_own<drift, 2>) == 2);  // the copy asks how far apart the rows are
+  CHECK(twice(in_own<drift, 2>) == 2);  // the copy asks for the distance of rows
   CHECK(twice(drift) == 2);
   CHECK(twice(from_step) == 1);
   // Not where that is known.
