@@ -4,7 +4,9 @@
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/compile.hpp"
 #include "lantern/compiler/driver/gpu.hpp"
+#include "lantern/compiler/passes/array/circular_buffers.hpp"
 #include "lantern/compiler/passes/array/double_buffering.hpp"
+#include "lantern/compiler/passes/array/full_unrolling.hpp"
 #include "lantern/compiler/passes/array/in_place_stencils.hpp"
 #include "lantern/compiler/passes/array/index_set_splitting.hpp"
 #include "lantern/compiler/passes/array/loop_versioning.hpp"
@@ -14,6 +16,7 @@
 #include "lantern/compiler/passes/array/store_forwarding.hpp"
 #include "lantern/compiler/passes/canonical/canonical_loops.hpp"
 #include "lantern/compiler/staging/staging.hpp"
+#include "lantern/ir/uses.hpp"
 
 namespace lantern::core {
 
@@ -89,10 +92,8 @@ void drop_identities(ir::Module& module) {
   }
 }
 
-/// A loop in the form that is best to differentiate.
-std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop) {
-  passes::canonical_loops(module, loop);
-  passes::forward_stored(loop);
+/// A loop without circular buffers in the form that is best to differentiate.
+std::vector<ir::Value*> canonicalise_loop(ir::Module& module, ir::Op* loop) {
   const auto equal = passes::double_buffering(loop);
   passes::in_place_stencils(loop);
   passes::reads_first(loop->blocks[1]);
@@ -100,8 +101,25 @@ std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop)
   passes::index_set_splitting(module, loop);
   results = passes::loop_versioning(module, loop, std::move(results));
   passes::node_splitting(loop);
-  for (const auto& [from, to] : equal) results[from] = results[to];
+  for (const auto& [from, to] : equal) {
+    ir::replace_uses(results[to]->block, results[from], results[to]);
+    results[from] = results[to];
+  }
   return results;
+}
+
+/// A loop in the form that is best to differentiate.
+std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop) {
+  passes::canonical_loops(module, loop);
+  passes::unroll_recurrences(loop);
+  passes::forward_stored(loop);
+  passes::SplitBuffers split = passes::circular_buffers(module, loop);
+  for (ir::Op* other : split.alternatives) canonicalise_loop(module, other);
+  const std::vector<ir::Value*> before = loop->results, now = canonicalise_loop(module, loop);
+  for (ir::Value*& v : split.results)
+    if (const auto at = std::ranges::find(before, v); at != before.end())
+      v = now[static_cast<std::size_t>(at - before.begin())];
+  return split.results;
 }
 
 }  // namespace

@@ -7,30 +7,6 @@ namespace lantern::passes {
 
 namespace {
 
-/// How often an access is made in all iterations of a loop, those of the loops around it taken as they are on
-/// average: times 2 for each of the loops in question, so that no half is lost.
-struct InstanceCount {
-  IndexForm doubled = 1;
-  std::int64_t factor = 1;
-
-  /// Whether all loops count.
-  bool of(const Op& access, const Op* outermost) {
-    for (const Op* loop = access.parent->parent;; loop = loop->parent->parent) {
-      if (loop->is(Opcode::loop_)) {
-        const auto counter = counter_of(loop);
-        if (!counter) return false;
-        const IndexForm iterations = counter->last - counter->first + IndexForm(1);
-        const auto inner = doubled.split(counter->index);
-        if (!inner) return false;
-        doubled =
-            (inner->coefficient * (counter->first + counter->last) + IndexForm(2) * inner->rest) * iterations;
-        factor *= 2;
-      }
-      if (loop == outermost) return true;
-    }
-  }
-};
-
 /// What a form grows with: its terms of the highest degree, without those of what loops around count.
 std::map<IndexForm::Product, std::int64_t> leading(const IndexForm& f) {
   std::map<IndexForm::Product, std::int64_t> terms;
@@ -49,14 +25,35 @@ std::map<IndexForm::Product, std::int64_t> leading(const IndexForm& f) {
 
 }  // namespace
 
+std::optional<InstanceCount> instance_count(const Op& access, const Block* block,
+                                            ir::FunctionRef<bool(const Op& branch)> taken) {
+  InstanceCount count;
+  for (const Block* around = access.parent; around != block; around = around->parent->parent) {
+    const Op* const op = around->parent;
+    if (!op->is(Opcode::loop_)) {
+      if (!taken(*op)) return {};
+      continue;
+    }
+    const auto counter = counter_of(op);
+    if (!counter) return {};
+    const IndexForm iterations = counter->last - counter->first + IndexForm(1);
+    const auto inner = count.doubled.split(counter->index);
+    if (!inner) return {};
+    count.doubled =
+        (inner->coefficient * (counter->first + counter->last) + IndexForm(2) * inner->rest) * iterations;
+    count.factor *= 2;
+  }
+  return count;
+}
+
 bool footprint_covers(const Op& access, const Op* outermost, const IndexForm& size) {
   constexpr std::int64_t part = 8;
-  InstanceCount made;
-  if (!made.of(access, outermost)) return false;
-  const auto some = leading(made.doubled), all = leading(size);
+  const auto made = instance_count(access, outermost->parent, [](const Op&) { return true; });
+  if (!made) return false;
+  const auto some = leading(made->doubled), all = leading(size);
   return !all.empty() && std::ranges::all_of(all, [&](const auto& term) {
     const auto same = some.find(term.first);
-    return same != some.end() && same->second >= 0 && same->second / made.factor >= term.second / part;
+    return same != some.end() && same->second >= 0 && same->second / made->factor >= term.second / part;
   });
 }
 

@@ -2,6 +2,7 @@
 #include "lantern/compiler/passes/analysis/lanes.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "lantern/compiler/passes/analysis/dependence_reason.hpp"
 #include "lantern/compiler/passes/analysis/index_form.hpp"
@@ -50,6 +51,7 @@ class Analysis {
     for (const Op* op : ops_) {
       if (is_access(*op) && scatters(*op)) plan_->scattered.insert(op);
       if (is_access(*op) && (is_strided(*op) || meets(*op))) plan_->strided.insert(op);
+      if (is_access(*op) && is_interleaved(*op)) plan_->interleaved.insert(op);
       plan_->calls |= op->parent == plan_->loop->blocks[1] && is_function(*op) && any_varies(*op);
     }
     const auto blocks = choose_blocks(shape(), native_);
@@ -397,6 +399,12 @@ class Analysis {
   bool is_strided(const Op& op) const {
     return differs(op) &&
            (row_differs(op) || !follows(op.operands[static_cast<std::size_t>(op.operands[0]->type.rank())]));
+  }
+  /// True where the elements lie in a few vectors that follow each other, as x[2 * i] does.
+  bool is_interleaved(const Op& op) const {
+    const Value* const last = op.operands[static_cast<std::size_t>(op.operands[0]->type.rank())];
+    return is_strided(op) && !row_differs(op) &&
+           std::ranges::any_of(std::array{-1, 2, 3, 4}, [&](int step) { return moves(last, step); });
   }
   /// True where in each iteration of an inner loop all lanes add to one element, over which they are summed.
   bool meets(const Op& op) const {

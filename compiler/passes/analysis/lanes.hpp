@@ -53,6 +53,7 @@ struct LanePlan {
   bool calls = false;                       ///< functions such as exp, outside inner loops
   std::unordered_set<const Op*> guarded;    ///< behind a branch, which may be what keeps them in range
   std::unordered_set<const Op*> strided;    ///< access elements that do not follow each other from lane to lane, or one
+  std::unordered_set<const Op*> interleaved;  ///< of these, every second to fourth one, or backwards: of whole vectors
   std::unordered_set<std::int64_t> outer_tapes;  ///< pushed here and popped elsewhere, or the other way round
   std::unordered_set<const Value*>
       varying;                              ///< differ from lane to lane; tensors among them gain a dimension

@@ -53,7 +53,7 @@ void Unwinder::import_parallel_operands(Region& body, const Parts& parts) {
         v = it->second;
       }
       if (part != parts.end() && part->second.first)
-        op->operands[1] = ir::Builder::before(op).emit(Opcode::sub_, {op->operands[1], part->second.first});
+        op->operands[1] = ir::Builder::before(op).sub({op->operands[1], part->second.first});
     }
   }
   body.bwd->ops.insert(body.bwd->ops.begin(), constants.begin(), constants.end());

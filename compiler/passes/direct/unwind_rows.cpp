@@ -238,10 +238,10 @@ Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop, Block* again) {
     const auto has_copy = [&](const auto& read) { return copy_of(read.first) != nullptr; };
     const auto of_array =
         std::ranges::count_if(copies, [&](const Op* op) { return op->operands[0] == array; });
-    const bool alike = std::ranges::all_of(needs.reads, has_copy) &&
+    const bool same_reads = std::ranges::all_of(needs.reads, has_copy) &&
                        std::ranges::all_of(needs.left, has_copy) &&
                        needs.reads.size() + needs.left.size() == static_cast<std::size_t>(of_array);
-    if (!alike) continue;  // what runs again is another loop: it has the whole array
+    if (!same_reads) continue;  // what runs again is another loop: it has the whole array
     std::vector<Part> kept;
     for (const auto& part : needs.parts) kept.push_back(kept_part(around, loop, array, part));
     for (const auto& [i, part] : needs.reads) parts[copy_of(i)] = kept[part];
@@ -259,17 +259,16 @@ Unwinder::Part Unwinder::kept_part(Region& around, Op* loop, Value* array,
     Value* end = nullptr;
     for (const IndexRange& r : ranges) {
       Value *const low = materialise(b, r.first), *const high = materialise(b, r.last + IndexForm(1));
-      first = first ? b.emit(Opcode::imin_, {first, low}) : low;
-      end = end ? b.emit(Opcode::imax_, {end, high}) : high;
+      first = first ? b.imin({first, low}) : low;
+      end = end ? b.imax({end, high}) : high;
     }
-    first = b.emit(Opcode::imax_, {first, b.integer(0)});
-    end = b.emit(Opcode::imin_, {end, b.emit(Opcode::dim_, {array}, 0)});
+    first = b.imax({first, b.integer(0)});
+    end = b.imin({end, b.emit(Opcode::dim_, {array}, 0)});
     // Of a loop without iterations the end may lie so far below the start that their difference wraps.
-    Value* const n = b.emit(Opcode::sub_, {b.emit(Opcode::imax_, {end, first}), first});
+    Value* const n = b.sub({b.imax({end, first}), first});
     const ir::Kind kind = array->type.element();
     kept = collected(b, new_array(b, kind, n), n, [&](ir::Builder& c, Value* iteration) {
-      return c.op(Opcode::get_, {array, c.emit(Opcode::add_, {first, iteration})}, {ir::Type(kind)})
-          ->result();
+      return c.op(Opcode::get_, {array, c.add({first, iteration})}, {ir::Type(kind)})->result();
     });
     kept->name = array->name;
     part_copies_[kept->def] = array;

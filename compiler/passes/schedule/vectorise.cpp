@@ -399,6 +399,12 @@ class LaneChoice {
     return std::ranges::any_of(v->def->operands, [&](const Value* o) { return depends_on(o, index); });
   }
 
+  /// What a strided access costs, beside one that takes each lane's element by itself.
+  static double leap(const LanePlan& plan, const Op& access) {
+    constexpr double of_whole_vectors = 0.5;
+    return !plan.strided.contains(&access) ? 0 : plan.interleaved.contains(&access) ? of_whole_vectors : 1;
+  }
+
   /// Profitability: whether to vectorise the inner loops that would run in lanes instead of this one. True where the
   /// strided accesses saved exceed the scalar work left; and where iterations have arrays of their own, which would be
   /// needed once for each lane, and work on little else. Sums over the lanes, packed rows and mathematical functions in
@@ -424,7 +430,7 @@ class LaneChoice {
         brief |= most_iterations(b->parent).value_or(2 * native_) < 2 * native_;
       }
       if (is_access(*op)) {
-        if (planned) gained += times * (plan.strided.contains(op) - planned->strided.contains(op));
+        if (planned) gained += times * (leap(plan, *op) - leap(*planned, *op));
         (own_array(op->operands[0]) ? own : others) += times;
       } else if (times > 1 && !brief && ir::info(op->code).elementwise &&
                  op->result()->type.is_float_element()) {
