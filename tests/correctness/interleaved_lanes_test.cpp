@@ -2,8 +2,7 @@
 // them.
 #include <catch2/catch.hpp>
 
-#include "../lanes.hpp"
-#include "row_programs.hpp"
+#include "against_eager.hpp"
 
 using namespace lantern;
 using namespace lantern::test;
@@ -38,36 +37,6 @@ D spread(A x, I rows, I columns) {
   });
   return sum(y * y);
 }
-
-const std::vector<double>& flat(const std::vector<double>& x) { return x; }
-const std::vector<double>& flat(const TensorValue<double>& x) { return x.data; }
-
-/// A program's value and gradient in lanes and without them, against eager evaluation.
-template <class F>
-class Checked {
- public:
-  explicit Checked(F f) : f_(f) {
-    const CompileOptions lanes{.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()};
-    CompileOptions scalar = lanes;
-    scalar.disabled_passes = {"vectorise"};
-    for (const CompileOptions& way : {lanes, scalar})
-      ways_.emplace_back(compile(f, way), compile(grad<0>(f), way));
-  }
-  template <class... In>
-  void operator()(const In&... in) const {
-    const double value = eager(f_)(in...);
-    const auto slopes = eager(grad<0>(f_))(in...);
-    for (const auto& [f, g] : ways_) {
-      CHECK(agree::close(f(in...), value, 1e-11));
-      check_close(flat(g(in...)), flat(slopes));
-    }
-  }
-
- private:
-  F f_;
-  std::vector<std::pair<decltype(compile(std::declval<F>())), decltype(compile(grad<0>(std::declval<F>())))>>
-      ways_;
-};
 
 }  // namespace
 
