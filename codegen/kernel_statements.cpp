@@ -383,7 +383,7 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
   const char* bounds = rows ? "__launch_bounds__(512) " : "";
   open_.back().head.text = "extern \"C\" __global__ void " + std::string(bounds) + launch.name + "(" + launch.parameters + ") {";
   close();
-  kernels_ += text_of(statements_) + "\n";
+  kernels_.push_back({launch.name, text_of(statements_) + "\n"});
 
   kernel_ = nullptr;
   place_ = host_place;

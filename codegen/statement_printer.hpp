@@ -37,7 +37,7 @@ class StatementPrinter {
   std::string team_runner_signature() const;
 
   /// The kernels that it launches, known after `definition`.
-  const std::string& kernels() const { return kernels_; }
+  const std::vector<KernelText>& kernels() const { return kernels_; }
 
   // What the text turned out to need, for the next round of printing.
   bool used_workspace() const { return used_workspace_; }
@@ -291,7 +291,7 @@ class StatementPrinter {
   NameScope names_;
   Statements statements_;   ///< of the block that is being built
   std::vector<Open> open_;  ///< the constructs around it, outermost first
-  std::string kernels_;
+  std::vector<KernelText> kernels_;
   int kernel_count_ = 0;
   Place place_ = Place::plain;
   const Kernel* kernel_ = nullptr;  ///< whose text is printed

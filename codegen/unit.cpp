@@ -153,11 +153,12 @@ std::string Unit::forward_declaration(const ir::Function& f) {
 }
 
 Unit::Functions Unit::functions() {
-  std::string text, forward, device, kernels;
+  std::string text, forward, device;
+  EqualKernels kernels;
   std::unordered_set<const ir::Function*> defined, declared;
   for (const ir::Function* f : functions_) {
-    const auto [definition, own_kernels, callees] = printed(f);
-    kernels += own_kernels;
+    auto [definition, own_kernels, callees] = printed(f);
+    definition = kernels.add(own_kernels, std::move(definition));
     defined.insert(f);
     if (on_device(f)) {  // none calls itself: callees stand before
       device += definition + "\n";
@@ -172,7 +173,7 @@ Unit::Functions Unit::functions() {
     if (infos_.at(f).forked) text += StatementPrinter(*this, *f).team_runner();
     text += "\n";
   }
-  return {forward, text, device, kernels};
+  return {forward, text, device, kernels.text()};
 }
 
 std::string title(const std::string& names, const PrintOptions& options, const Target& target,

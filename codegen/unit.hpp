@@ -9,6 +9,7 @@
 
 #include "lantern/codegen/analysis.hpp"
 #include "lantern/codegen/c/prelude.hpp"
+#include "lantern/codegen/kernel_texts.hpp"
 #include "lantern/codegen/kernels.hpp"
 #include "lantern/codegen/naming.hpp"
 #include "lantern/codegen/narrow_tensors.hpp"
@@ -139,7 +140,8 @@ class Unit {
  private:
   /// A function as text, and the functions that the text speaks of.
   struct Printed {
-    std::string definition, kernels;
+    std::string definition;
+    std::vector<KernelText> kernels;
     std::vector<const ir::Function*> callees;
   };
   Printed printed(const ir::Function* f);

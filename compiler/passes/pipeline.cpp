@@ -31,6 +31,7 @@
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/direct/contify.hpp"
 #include "lantern/compiler/passes/direct/flow.hpp"
+#include "lantern/compiler/passes/direct/inline_expansion.hpp"
 #include "lantern/compiler/passes/direct/tape_narrowing.hpp"
 #include "lantern/compiler/passes/direct/unwind.hpp"
 #include "lantern/compiler/passes/memory/inplace.hpp"
@@ -41,6 +42,7 @@
 #include "lantern/compiler/passes/schedule/contract.hpp"
 #include "lantern/compiler/passes/schedule/copy_fusion.hpp"
 #include "lantern/compiler/passes/schedule/device.hpp"
+#include "lantern/compiler/passes/schedule/element_nests.hpp"
 #include "lantern/compiler/passes/schedule/kept_panels.hpp"
 #include "lantern/compiler/passes/schedule/horizontal_fusion.hpp"
 #include "lantern/compiler/passes/schedule/kernel_fusion.hpp"
@@ -54,6 +56,7 @@
 #include "lantern/compiler/passes/schedule/sparse_adjoints.hpp"
 #include "lantern/compiler/passes/schedule/threads.hpp"
 #include "lantern/compiler/passes/schedule/vectorise.hpp"
+#include "lantern/compiler/passes/schedule/window_gather.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/verify.hpp"
 
@@ -105,6 +108,9 @@ constexpr std::array all_passes{
     // when equal comparisons are one
     Pass{"tape_narrowing", "outcomes of comparisons are saved instead of numbers that are only compared",
          plain<tape_narrowing>},
+    // while tensors are whole: zeros that callers begin adjoints with, and what backward parts read, are known now
+    Pass{"inline_expansion", "functions that work on tensors move to their calls, so that kernels join across them",
+         plain<inline_expansion>, false, false, false, true},
 
     // Arrays (array/). Needs direct style; gives fewer loops over elements, each of which goes through an
     // array once, and operations on whole tensors only where printers have routines for them.
@@ -231,18 +237,26 @@ constexpr std::array all_passes{
            if (packed(options) && options.threads <= 1 && !options.device && !options.check_values) kept_panels(m);
          }},
     // when loops say whether they are parallel, and before kernel_fusion, which joins loops over the same iterations
+    Pass{"window_gather", "loops over windows that add to elements become loops over these elements", plain<window_gather>, false,
+         false, false, true},
+    // for the same reason
     Pass{"copy_fusion", "copies and fills become part of the kernels that update a box of them", plain<copy_fusion>, false,
          false, false, true},
     // of nests that no kernel over the same rows has taken, and that have not joined strangers
     Pass{"rematerialise", "elements that kernels read are computed by them again, where fewer bytes move then",
          [](ir::Module& m, const PipelineOptions&) {
+           reshape_nests(m);
            kernel_fusion(m, false);
            rematerialise(m);
          },
          false, false, false, true},
     // of loops as they become kernels
     Pass{"kernel_fusion", "kernels over the same rows become one, though they differ in what they have inside",
-         [](ir::Module& m, const PipelineOptions&) { kernel_fusion(m); }, false, false, false, true},
+         [](ir::Module& m, const PipelineOptions&) {
+           kernel_fusion(m);
+           row_fills(m);
+         },
+         false, false, false, true},
     // once loops over the same rows are one: what is left differs in size. Not where values are checked, which names the first
     // element that is not finite
     Pass{"horizontal_fusion", "kernels of different sizes that do not need each other become one launch",
@@ -298,7 +312,7 @@ struct Phase {
 };
 constexpr std::array all_phases{
     Phase{"canonical", ir::forms::staged, ir::forms::staged, from("canonical_loops", "scalar_replacement")},
-    Phase{"direct style", ir::forms::staged, ir::forms::direct, from("contify", "tape_narrowing")},
+    Phase{"direct style", ir::forms::staged, ir::forms::direct, from("contify", "inline_expansion")},
     Phase{"arrays", ir::forms::direct, ir::forms::loops, from("lower", "partial_copies")},
     Phase{"schedule", ir::forms::loops, ir::forms::scheduled, from("loop_reversal", "overlap")},
     Phase{"memory", ir::forms::scheduled, ir::forms::placed, from("inplace", "merge")},

@@ -1,5 +1,6 @@
 // Kernels of different sizes in one launch: values and bits with the pass horizontal_fusion and without, by eager and on the
-// processor, sizes of no element and of several blocks, what stays alone, failures, and races.
+// processor, sizes of no element and of several blocks, what stays alone, failures, and races. And functions in place of their
+// calls, with the pass inline_expansion and without.
 #include <lantern/nn.hpp>
 #include <lantern/tensor.hpp>
 
@@ -17,11 +18,9 @@ namespace {
 
 /// Launches with the pass and without; checks results, forwards and backwards, and that all have the same bits.
 template <class F, class... A>
-std::pair<std::int64_t, std::int64_t> joined(const char* name, F f, const A&... args) {
+std::pair<std::int64_t, std::int64_t> joined_by(const std::string& pass, const char* name, F f, const A&... args) {
   INFO(name);
   const auto expected = compile(f, {.target = Target::c, .name = name})(args...);
-  lantern::test::compare_all(
-      Emulated(compile(f, {.target = Target::cuda, .opt = 0, .name = name}).source("cuda"), name)(args...), expected, 2e-5);
   const auto by_eager = eager(f)(args...);
   const auto run = [&](const std::vector<std::string>& without) {
     const Emulated emulated(
@@ -33,7 +32,14 @@ std::pair<std::int64_t, std::int64_t> joined(const char* name, F f, const A&... 
     }
     return emulated.spent().launches;
   };
-  return {run({}), run({"horizontal_fusion"})};
+  return {run({}), run({pass})};
+}
+template <class F, class... A>
+std::pair<std::int64_t, std::int64_t> joined(const char* name, F f, const A&... args) {
+  lantern::test::compare_all(
+      Emulated(compile(f, {.target = Target::cuda, .opt = 0, .name = name}).source("cuda"), name)(args...),
+      compile(f, {.target = Target::c, .name = name})(args...), 2e-5);
+  return joined_by("horizontal_fusion", name, f, args...);
 }
 using Launches = std::pair<std::int64_t, std::int64_t>;
 
@@ -132,4 +138,41 @@ TEST_CASE("so many tensors that arguments of one kernel do not hold them", "[cud
     return lantern::test::kernels_in(text);
   };
   CHECK(run({}) < run({"horizontal_fusion"}));
+}
+
+TEST_CASE("functions that work on tensors move to their calls", "[cuda]") {
+  if (!codegen::nvrtc_available()) return;
+  const auto layers = [](Matrix w, Row b, Matrix x) {
+    const auto layer = FUN<Matrix(Matrix, Row, Matrix)>(
+        "layer", [](Matrix u, Row v, Matrix y) { return Matrix(tanh(y * u + v) * y); });
+    return layer(w, b, layer(w, b, layer(w, b, x)));
+  };
+  const auto w = floats({9, 40}), x = floats({9, 40}, 3);
+  const auto b = floats({40}, 2);
+  CHECK(joined_by("inline_expansion", "layers", layers, w, b, x) == Launches{1, 3});
+  // Backward parts take from forward parts what they had on tapes.
+  const auto misfit = [=](Matrix u, Row v, Matrix y) { return sum(layers(u, v, y) * y); };
+  const auto [with, without] = joined_by("inline_expansion", "slope", grad<0, 1>(misfit), w, b, x);
+  CHECK(with <= without);
+  // Calls in loops of the host stay, and so do functions that call themselves.
+  const auto steps = [=](Matrix u, Row v, Matrix y) {
+    return sum(FOR(0, 2, y, [&](Rep<std::int64_t>, Matrix z) { return Matrix(layers(u, v, z) * 0.5F); }));
+  };
+  joined_by("inline_expansion", "steps_slope", grad<0>(steps), w, b, x);
+}
+
+TEST_CASE("kernels that are equal but for names are compiled once", "[cuda]") {
+  const auto f = [](Matrix w, Row b, Matrix x) {
+    const auto product = [](Matrix y, Matrix u) { return Matrix(matmul(y, u)); };
+    const Matrix first = product(Matrix(tanh(x + b)), w), second = product(Matrix(tanh(first + b)), w);
+    return Matrix(product(Matrix(tanh(second + b)), w));
+  };
+  const auto text = compile(f, {.target = Target::cuda, .name = "equal"}).source("cuda");
+  const auto count = [&](const std::string& what) {
+    std::size_t n = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+    return n;
+  };
+  CHECK(count("void equal_kernel") == 2);  // the first one does not work in place
+  CHECK(count("equal_kernel2<<<") == 2);
 }

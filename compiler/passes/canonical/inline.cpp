@@ -2,6 +2,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/canonical/inline.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 
@@ -85,8 +86,9 @@ class Inlining : public Rewriter {
   const std::unordered_set<const Op*>& calls_;
 };
 
-/// No check of a size at the call or the return would be lost.
-bool types_allow(const Op& call) {
+}  // namespace
+
+bool types_allow_inlining(const Op& call) {
   const Function& f = *call.callee;
   for (std::size_t i = 0; i < call.operands.size(); ++i)
     if (!refines(call.operands[i]->type, f.body->params[i]->type)) return false;
@@ -94,8 +96,6 @@ bool types_allow(const Op& call) {
     if (!refines(f.body->yields()[i]->type, call.results[i]->type)) return false;
   return true;
 }
-
-}  // namespace
 
 bool inline_calls(ir::Module& module) {
   if (!module.entry) return false;
@@ -114,7 +114,7 @@ bool inline_calls(ir::Module& module) {
   };
   for (const auto& [f, to] : references.to) {
     if (to.count != 1 || f == module.entry || !to.op->is(Opcode::call_)) continue;
-    if (!known_direct(f) || !known_direct(to.from) || !types_allow(*to.op)) continue;
+    if (!known_direct(f) || !known_direct(to.from) || !types_allow_inlining(*to.op)) continue;
     calls.insert(to.op);
     moved.insert(f);
   }

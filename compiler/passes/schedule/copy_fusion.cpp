@@ -7,9 +7,13 @@
 #include <vector>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/array/dead_fills.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/schedule/equal_numbers.hpp"
+#include "lantern/compiler/passes/schedule/loop_order.hpp"
+#include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 #include "lantern/ir/op.hpp"
 
@@ -239,6 +243,88 @@ bool read_fills(ir::Function& f) {
   return any;
 }
 
+/// Nothing is added to an element where that is 0: callers of backward parts begin their adjoints with zeros.
+bool drop_zeros(ir::Function& f) {
+  ir::Renaming names;
+  ir::walk(f.body, [&](const Op* op) {
+    if (!op->is(Opcode::add_at_) || !is_zero(op->operands.back())) return;
+    for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
+      if (!in_range(*op, d)) return;
+    names[op->result()] = op->operands[0];
+  });
+  ir::replace_uses(f.body, names);
+  return !names.empty();
+}
+
+/// A kernel of rows whose iterations each work on a row of their own of a filled tensor.
+class RowFill {
+ public:
+  RowFill(Op* loop, std::size_t state, const EqualNumbers& equal) : loop_(loop), state_(state), equal_(equal), inside_(loop) {}
+
+  /// The iterations fill their rows themselves; true where they did not before.
+  bool run() {
+    Value* const start = loop_->operands[state_];
+    const auto count = counted(loop_);
+    fill_ = filled(start);
+    if (!fill_ || !count || count->down || only_loop(loop_->blocks[1])) return false;
+    const Op* const first = constant(count->first);
+    if (!first || first->integer != 0 || !equal_(index_form(count->bound), size_form(start, 0))) return false;
+    if (ir::combine(*loop_, state_) != Combine::element || !own_rows(count->number)) return false;
+    Block* const body = loop_->blocks[1];
+    Value* const number = content(*fill_, ir::Type(start->type.element()), body->ops.front());
+    if (!number) return false;
+    Builder before = Builder::before(loop_);
+    before.loc = loop_->loc;
+    std::vector<Value*> sizes;
+    for (std::size_t d = 1; d < static_cast<std::size_t>(start->type.rank()); ++d)
+      sizes.push_back(materialise(before, size_form(start, d)));
+    loop_->operands[state_] = uninitialised_like(before, start);
+    Builder b = Builder::before(body->ops.front());
+    b.loc = loop_->loc;
+    std::vector<Value*> at{count->number};
+    Value* const made = written(b, body->params[state_], sizes, at, made_here(b, number));
+    for (const ir::Use& use : inside_.of(body->params[state_])) use.op->operands[use.operand] = made;
+    return true;
+  }
+
+ private:
+  /// All that is read and written is of the iteration's row; and a loop inside goes through it.
+  bool own_rows(const Value* row) const {
+    const auto use = state_use(inside_, loop_, state_);
+    if (!use || use->whole || use->sum || use->extreme || use->updates.empty()) return false;
+    bool through = false;
+    for (const Op* op : use->accesses()) {
+      if (op->operands[1] != row) return false;
+      const Op* const around = op->parent->parent;
+      through |= around != loop_ && around->parent == loop_->blocks[1] && around->is(Opcode::loop_) && ir::is_parallel(*around);
+    }
+    return through;
+  }
+
+  Value* written(Builder& b, Value* tensor, const std::vector<Value*>& sizes, std::vector<Value*>& at, Value* number) const {
+    if (at.size() > sizes.size()) {
+      std::vector<Value*> operands{tensor};
+      operands.insert(operands.end(), at.begin(), at.end());
+      operands.push_back(number);
+      return b.emit(Opcode::set_, operands);
+    }
+    Value* const made = build_for(b, b.integer(0), sizes[at.size() - 1], tensor, [&](Builder& in, Value* index, Value* now) {
+      at.push_back(index);
+      Value* const next = written(in, now, sizes, at, number);
+      at.pop_back();
+      return next;
+    });
+    for (Value* p : made->def->blocks[1]->params) p->combine = p->type.is_tensor() ? Combine::element : Combine::index;
+    return made;
+  }
+
+  Op* loop_;
+  std::size_t state_;
+  const EqualNumbers& equal_;
+  Uses inside_;
+  std::optional<Filled> fill_;
+};
+
 bool run_on(ir::Function& f) {
   std::vector<Op*> nests;
   ir::walk(f.body, [&](Op* op) {
@@ -261,7 +347,10 @@ bool run_on(ir::Function& f) {
 void copy_fusion(ir::Module& module) {
   bool any = false;
   for (ir::Function* f : module.functions())
-    if (is_direct(*f)) any |= read_fills(*f);
+    if (is_direct(*f)) {
+      any |= read_fills(*f);
+      any |= drop_zeros(*f);
+    }
   if (any) {
     simplify(module);
     dead_fills(module);
@@ -269,6 +358,22 @@ void copy_fusion(ir::Module& module) {
   any = false;
   for (ir::Function* f : module.functions())
     if (is_direct(*f)) any |= run_on(*f);
+  if (any) simplify(module);
+}
+
+void row_fills(ir::Module& module) {
+  const bool any = in_direct_style(module, [](ir::Function& f) {
+    bool filled_there = false;
+    for (Block* block : host_blocks(f)) {
+      EqualNumbers equal;
+      for (Op* op : std::vector<Op*>(block->ops)) {
+        equal.note(*op);
+        for (std::size_t state = 0; op->is(Opcode::loop_) && ir::is_parallel(*op) && state < op->operands.size(); ++state)
+          if (op->operands[state]->type.is_tensor()) filled_there |= RowFill(op, state, equal).run();
+      }
+    }
+    return filled_there;
+  });
   if (any) simplify(module);
 }
 

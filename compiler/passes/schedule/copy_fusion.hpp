@@ -18,4 +18,8 @@ namespace lantern::passes {
 /// Kennedy, Optimizing Compilers for Modern Architectures, 2001, 5.7.) The box must lie within the tensor for certain.
 void copy_fusion(ir::Module& module);
 
+/// A kernel whose iterations each work on a row of their own of a filled tensor fills the rows itself: the fill was a kernel
+/// of its own. `kernel_fusion` has joined what works on the same rows.
+void row_fills(ir::Module& module);
+
 }  // namespace lantern::passes

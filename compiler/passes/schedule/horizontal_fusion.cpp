@@ -12,6 +12,7 @@
 #include "lantern/compiler/passes/analysis/lanes.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/schedule/element_nests.hpp"
 #include "lantern/compiler/passes/schedule/loop_order.hpp"
 #include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
@@ -51,31 +52,6 @@ struct Member {
   std::int64_t weight = 0;
 };
 
-/// The loops of a perfect nest, the outermost first.
-std::vector<Op*> perfect_nest(Op* loop) {
-  std::vector<Op*> all;
-  for (; loop; loop = only_loop(loop->blocks[1])) all.push_back(loop);
-  return all;
-}
-
-/// Elements of its own in each iteration, counted from 0; by what threads of a GPU can do.
-bool works_on_elements(const Op* loop) {
-  const auto count = counted(loop);
-  if (!count || loop->integer != 0) return false;
-  const Op* const first = constant(count->first);
-  if (!first || first->integer != 0) return false;
-  for (std::size_t i = 0; i < loop->operands.size(); ++i)
-    if (i != count->index &&
-        (ir::combine(*loop, i) != Combine::element || !loop->operands[i]->type.is_tensor()))
-      return false;
-  bool good = true;
-  ir::walk(loop->blocks[1], [&](const Op* op) {
-    good &= is_access(*op) || only_computes(*op);
-    for (const Value* v : op->results) good &= !v->type.is_tensor() || is_write(*op) || !op->blocks.empty();
-  });
-  return good;
-}
-
 /// Whether there is a loop inside that is worth a block of threads.
 bool holds_rows(const Op* loop) {
   bool any = false;
@@ -85,54 +61,6 @@ bool holds_rows(const Op* loop) {
     any |= !iterations || *iterations >= row_from;
   });
   return any;
-}
-
-/// The inner loop's tensors are those of the outer one, each once, handed on from iteration to iteration.
-bool hands_on(const Op& outer, const Op& inner) {
-  const Block* const body = outer.blocks[1];
-  for (std::size_t i = 0; i < inner.results.size(); ++i) {
-    if (!inner.results[i]->type.is_tensor()) continue;
-    const Value* const from = inner.operands[i];
-    if (from->def || from->block != body || body->ops.back()->operands[from->index] != inner.results[i] ||
-        std::ranges::count(inner.operands, from) != 1)
-      return false;
-  }
-  return true;
-}
-
-/// A nest whose iterations go through all elements of tensors of one shape, each at its own, and ask no index
-/// for anything else.
-bool goes_through_elements(const std::vector<Op*>& nest, const EqualNumbers& equal) {
-  std::vector<const Value*> indices;
-  std::vector<IndexForm> bounds;
-  for (const Op* loop : nest) {
-    if (!ir::is_parallel(*loop) || !works_on_elements(loop)) return false;
-    const auto count = counted(loop);
-    indices.push_back(count->number);
-    bounds.push_back(index_form(count->bound));
-    if (!ir::visible_from(count->bound, nest[0]->parent) && !constant(count->bound)) return false;
-  }
-  bool good = true;
-  for (std::size_t l = 1; l < nest.size(); ++l) good &= hands_on(*nest[l - 1], *nest[l]);
-  ir::walk(nest[0]->blocks[1], [&](const Op* op) {
-    if (op->is(Opcode::loop_)) {
-      good &= std::ranges::find(nest, op) != nest.end();
-      return;
-    }
-    if (op->is(Opcode::dim_, Opcode::branch_)) good = false;
-    if (!is_access(*op)) return;
-    good &= op->operands[0]->type.rank() == static_cast<int>(nest.size());
-    for (std::size_t d = 0; good && d < nest.size(); ++d)
-      good = op->operands[1 + d] == indices[d] && equal(bounds[d], size_form(op->operands[0], d));
-  });
-  const Uses uses(nest[0]);
-  for (std::size_t d = 0; good && d < nest.size(); ++d) {
-    const Op* const next = nest[d]->blocks[1]->ops.back()->operands[indices[d]->index]->def;
-    for (const ir::Use& use : uses.of(indices[d]))
-      good &= is_access(*use.op) ? use.operand > 0 && use.operand <= nest.size()
-                                 : use.op == next && uses.count(next->result()) == 1;
-  }
-  return good;
 }
 
 /// How the loop can be a member; nothing where it stays alone.

@@ -8,7 +8,9 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
+#include "lantern/compiler/passes/analysis/index_ranges.hpp"
 #include "lantern/compiler/passes/analysis/lanes.hpp"
+#include "lantern/compiler/passes/analysis/live_uses.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/array/array_contraction.hpp"
 #include "lantern/compiler/passes/array/dead_fills.hpp"
@@ -51,7 +53,8 @@ Shape shape_of(const Op* loop) {
     if (!at || !ir::is_parallel(*at)) return Shape::rows;
     for (const Value* p : at->blocks[1]->params)
       if (ir::is_reduction(p->combine)) return Shape::rows;
-    if (std::ranges::none_of(at->blocks[1]->ops, [](const Op* op) { return op->is(Opcode::loop_); })) return Shape::nest;
+    const auto shares = [](const Op* op) { return op->is(Opcode::loop_) && ir::is_parallel(*op); };
+    if (std::ranges::none_of(at->blocks[1]->ops, shares)) return Shape::nest;
   }
 }
 
@@ -148,12 +151,12 @@ enum class Joined { flow, any };
 /// Two loops of one block, the first of which is to join the second.
 class Pair {
  public:
-  Pair(ir::Module& module, Op* first, Op* second, const EqualNumbers& equal, BlockDoings& doings, Joined joined)
-      : module_(module), a_(first), b_(second), equal_(equal), doings_(doings), joined_(joined), in_a_(first), in_b_(second) {}
+  Pair(ir::Module& module, Op* first, Op* second, const EqualNumbers& equal, const IndexRanges& ranges, BlockDoings& doings, Joined joined)
+      : module_(module), a_(first), b_(second), equal_(equal), ranges_(ranges), doings_(doings), joined_(joined), in_a_(first), in_b_(second) {}
 
   bool run() {
     index_a_ = counted(a_)->index, index_b_ = counted(b_)->index;
-    if (weight(a_->blocks[1]) + weight(b_->blocks[1]) > (joined_ == Joined::flow ? 8 : 1) * longest_body) return false;
+    if (!short_enough()) return false;
     auto found = between({a_}, b_, joined_ == Joined::flow ? 2000 : 200, doings_, [](Op* op) { return std::vector<Op*>{op}; });
     if (!found) return false;
     between_ = std::move(*found);
@@ -164,6 +167,17 @@ class Pair {
   }
 
  private:
+  /// Of nests that become one nest, the operations of a thread count; of others also how often they run.
+  bool short_enough() const {
+    if (joined_ == Joined::flow && shape_of(a_) == Shape::nest && shape_of(b_) == Shape::nest) {
+      std::int64_t operations = 0;
+      for (const Op* loop : {nest_of(a_).back(), nest_of(b_).back()})
+        ir::walk(loop->blocks[1], [&](const Op*) { ++operations; });
+      return operations <= 2 * longest_body;
+    }
+    return weight(a_->blocks[1]) + weight(b_->blocks[1]) <= (joined_ == Joined::flow ? 8 : 1) * longest_body;
+  }
+
   /// What reaches the second loop of the first.
   struct Flow {
     std::size_t state;                ///< of the first
@@ -302,7 +316,7 @@ class Pair {
 
   /// The first loop can run as late as the second, and the second before what needs the first.
   bool in_order() {
-    Reordering how{.first_fails = may_fail(a_, equal_), .last_fails = may_fail(b_, equal_), .handed_on = {}};
+    Reordering how{.first_fails = may_fail(a_, equal_, &ranges_), .last_fails = may_fail(b_, equal_), .handed_on = {}};
     for (const Flow& f : flows_)
       if (f.into) how.handed_on.insert(b_->operands[*f.into]);
     return undisturbed({a_}, b_, between_, how, doings_);
@@ -404,6 +418,7 @@ class Pair {
   ir::Module& module_;
   Op *a_, *b_;
   const EqualNumbers& equal_;
+  const IndexRanges& ranges_;  ///< before loops were joined
   BlockDoings& doings_;
   Joined joined_;
   Uses in_a_, in_b_;
@@ -425,7 +440,7 @@ bool flows_into(const Op* a, const Op* b, BlockDoings& doings) {
 }
 
 /// Joins loops of a block until none can; true if there were any. `inside`: of a kernel, where all that can join does.
-bool fuse_in(ir::Module& module, const TapeUses& tapes, Block* block, bool inside, Joined joined) {
+bool fuse_in(ir::Module& module, const TapeUses& tapes, const IndexRanges& ranges, Block* block, bool inside, Joined joined) {
   bool any = false, again = true;
   while (again) {
     again = false;
@@ -440,7 +455,7 @@ bool fuse_in(ir::Module& module, const TapeUses& tapes, Block* block, bool insid
       for (std::size_t k = before.size(); k-- > 0 && !again;)
         if ((joined == Joined::any || flows_into(before[k], op, doings)) && counts_alike(before[k], op, equal) &&
             (inside || worth_joining(before[k], op, equal)))
-          again = Pair(module, before[k], op, equal, doings, joined).run();
+          again = Pair(module, before[k], op, equal, ranges, doings, joined).run();
       if (again) break;
       before.push_back(op);
     }
@@ -453,6 +468,8 @@ bool fuse_in(ir::Module& module, const TapeUses& tapes, Block* block, bool insid
 bool fuse_in(ir::Module& module, ir::Function& f, Joined joined) {
   bool any = false;
   const TapeUses tapes = tape_uses(module);
+  const LiveUses live(f);
+  const IndexRanges ranges(f, live);
   for (const bool inside : {false, true}) {
     std::vector<Block*> blocks;
     if (!inside) blocks.push_back(f.body);
@@ -465,9 +482,9 @@ bool fuse_in(ir::Module& module, ir::Function& f, Joined joined) {
       }
     });
     // Loops that need each other first: what joins by chance must not be in their way.
-    for (Block* b : blocks) any |= fuse_in(module, tapes, b, inside, Joined::flow);
+    for (Block* b : blocks) any |= fuse_in(module, tapes, ranges, b, inside, Joined::flow);
     for (Block* b : blocks)
-      if (joined == Joined::any) any |= fuse_in(module, tapes, b, inside, joined);
+      if (joined == Joined::any) any |= fuse_in(module, tapes, ranges, b, inside, joined);
   }
   return any;
 }

@@ -42,15 +42,17 @@ bool uses_tapes(const Op* loop) {
   return found;
 }
 
-bool may_fail(const Op* loop, const EqualNumbers& equal) {
+bool may_fail(const Op* loop, const EqualNumbers& equal, const IndexRanges* ranges) {
   bool may = false;
   ir::walk(loop->blocks[1], [&](const Op* op) {
     if (is_access(*op)) {
       for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
-        may |= !in_range(*op, d) && start_of_run(op->operands[1 + d], size_form(op->operands[0], d), equal).value_or(-1) < 0;
+        may |= !in_range(*op, d) && start_of_run(op->operands[1 + d], size_form(op->operands[0], d), equal).value_or(-1) < 0 &&
+               !(ranges && inside(*ranges, *op, 1 + d));
       return;
     }
-    may |= !only_computes(*op) || divides_integers(*op);
+    const Op* const divisor = divides_integers(*op) ? constant(op->operands[1]) : nullptr;
+    may |= !only_computes(*op) || (divides_integers(*op) && !(divisor && divisor->integer > 0));
   });
   return may;
 }

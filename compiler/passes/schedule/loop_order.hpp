@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lantern/compiler/passes/analysis/index_ranges.hpp"
 #include "lantern/compiler/passes/schedule/equal_numbers.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 #include "lantern/ir/function_ref.hpp"
@@ -20,8 +21,14 @@ bool only_computes(const Op& op);
 std::unordered_set<const Value*> captured_by(const std::vector<Op*>& loops);
 /// True where iterations save values or take them from tapes.
 bool uses_tapes(const Op* loop);
+/// True where the index of an access is inside, and is not checked.
+inline bool inside(const IndexRanges& ranges, const Op& access, std::size_t operand) {
+  const KnownRange known = ranges.of(access, operand);
+  return known.low && known.high && known.check < 0;
+}
 /// True unless no iteration can fail: by an index outside, a division of integers, or what is not known.
-bool may_fail(const Op* loop, const EqualNumbers& equal);
+/// `ranges`: of indices, where the loop is, or further down.
+bool may_fail(const Op* loop, const EqualNumbers& equal, const IndexRanges* ranges = nullptr);
 
 /// What an operation and those inside it do that others may not pass.
 struct Doings {

@@ -1,0 +1,28 @@
+// Nests of parallel loops over the elements of tensors of one shape.
+#pragma once
+
+#include <vector>
+
+#include "lantern/compiler/passes/schedule/equal_numbers.hpp"
+#include "lantern/ir/graph.hpp"
+
+namespace lantern::passes {
+
+/// The loops of a perfect nest, the outermost first.
+std::vector<ir::Op*> perfect_nest(ir::Op* loop);
+/// Elements of its own in each iteration, counted from 0; by what threads of a GPU can do.
+bool works_on_elements(const ir::Op* loop);
+/// A nest whose iterations go through all elements of tensors of one shape, each at its own, and ask no index
+/// for anything else.
+bool goes_through_elements(const std::vector<ir::Op*>& nest, const EqualNumbers& equal);
+
+/// Where such a nest works on a view of what a nest before it has made, element by element, the later one
+/// goes through the elements of the tensor instead of the view's: its tensors become views of that shape, and
+/// kernel_fusion can join the two.
+///
+///   t = parallel i, j, k { t[i,j,k] = ... }            t = parallel i, j, k { t[i,j,k] = ... }
+///   v = reshape t, [n,m]                      becomes  y = reshape u, [a,b,c]
+///   w = parallel i, j { w[i,j] = v[i,j] + u[i,j] }     w = parallel i, j, k { w[i,j,k] = t[i,j,k] + y[i,j,k] }
+void reshape_nests(ir::Module& module);
+
+}  // namespace lantern::passes
