@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -103,10 +104,34 @@ struct TensorValue {
 
   operator TensorView<const T>() const { return {data.data(), shape}; }
   operator TensorView<T>() { return {data.data(), shape}; }
-  T& operator[](std::size_t i) { return data[i]; }
-  const T& operator[](std::size_t i) const { return data[i]; }
+  typename std::vector<T>::reference operator[](std::size_t i) { return data[i]; }
+  typename std::vector<T>::const_reference operator[](std::size_t i) const { return data[i]; }
+  /// An element by its indices, one for each dimension. Error: another number of them, or one outside.
+  template <std::convertible_to<std::int64_t>... I>
+  typename std::vector<T>::reference operator()(I... i) {
+    return data[position({static_cast<std::int64_t>(i)...})];
+  }
+  template <std::convertible_to<std::int64_t>... I>
+  typename std::vector<T>::const_reference operator()(I... i) const {
+    return data[position({static_cast<std::int64_t>(i)...})];
+  }
 
  private:
+  std::size_t position(std::initializer_list<std::int64_t> index) const {
+    const auto refuse = [&](const std::string& why) {
+      std::string text;
+      for (const std::int64_t i : index) text += (text.empty() ? "" : ", ") + std::to_string(i);
+      throw Error("TensorValue: the element (" + text + ") of a tensor of shape " + shape_text() + ": " + why);
+    };
+    if (index.size() != shape.size()) refuse("expected " + std::to_string(shape.size()) + " indices");
+    std::size_t at = 0, k = 0;
+    for (const std::int64_t i : index) {
+      const std::int64_t n = shape[k++];
+      if (i < 0 || i >= n) refuse("expected indices of 0 or more, below the sizes");
+      at = at * static_cast<std::size_t>(n) + static_cast<std::size_t>(i);
+    }
+    return at;
+  }
   std::string shape_text() const {
     std::string text = "[";
     for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);

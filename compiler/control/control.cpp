@@ -295,6 +295,11 @@ bool stack_exhausted() noexcept {
   return full || static_cast<std::size_t>(running.high - running.low) - room > most_stack();
 }
 
+std::size_t stack_used() noexcept {
+  const Fiber& running = *this_thread().running;
+  return running.mapping == nullptr ? 0 : static_cast<std::size_t>(running.high - running.low) - stack_room(running);
+}
+
 bool spacious() noexcept { return stack_room(*this_thread().running) > kSpacious; }
 
 void on_large_stack(void (*f)(void*), void* closure) {

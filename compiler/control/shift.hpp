@@ -169,6 +169,8 @@ bool spacious() noexcept;
 // address that it may grow to, null on a thread's own.
 std::size_t most_stack() noexcept;
 bool stack_exhausted() noexcept;
+// How much of the running stack is used; 0 on a thread's own.
+std::size_t stack_used() noexcept;
 char* stack_end() noexcept;
 void on_large_stack(void (*f)(void* closure), void* closure);
 

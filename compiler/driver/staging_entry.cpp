@@ -1,4 +1,7 @@
 // Staging a program as a module, and running entry points: what every driver shares.
+#include <sys/mman.h>
+
+#include <cstdint>
 #include <unordered_map>
 
 #include "lantern/compiler/control/control.hpp"
@@ -124,10 +127,42 @@ std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop)
 
 }  // namespace
 
+namespace {
+
+/// A recursion without end, of the user's functions, leaves the stack after 512 MB, and not when no memory is left. No other
+/// staging needs so much: Staging::emit tells one that computes something after half of it.
+class StackLimit {
+ public:
+  StackLimit() {
+    const bool reserved = control::stack_end() != nullptr && control::spacious();
+    if (!reserved || control::stack_used() > distance) return;
+    const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    void* const end = reinterpret_cast<void*>((here - distance) & ~(size - 1));
+    if (::mprotect(end, size, PROT_NONE) == 0) end_ = end;
+  }
+  ~StackLimit() {
+    if (end_ != nullptr) ::mprotect(end_, size, PROT_READ | PROT_WRITE);
+  }
+  StackLimit(const StackLimit&) = delete;
+  StackLimit& operator=(const StackLimit&) = delete;
+
+ private:
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static constexpr std::uintptr_t distance = std::uintptr_t{96} << 20;  // their stacks are smaller
+#else
+  static constexpr std::uintptr_t distance = std::uintptr_t{512} << 20;
+#endif
+  static constexpr std::uintptr_t size = std::uintptr_t{1} << 20;  // no frame steps over it
+  void* end_ = nullptr;
+};
+
+}  // namespace
+
 std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir::Type>& params,
                                   ir::FunctionRef<Datums(const Datums&)> program) {
   auto module = std::make_unique<ir::Module>();
   run_on_large_stack([&] {
+    const StackLimit limit;
     Staging staging(*module, canonicalise_before_ad);
     const StagingScope scope(&staging);
     module->entry = staging.stage(name, params, nullptr, program, {}).function;

@@ -100,6 +100,15 @@ decltype(auto) truth(const C& c) {
     return static_cast<bool>(c);
 }
 
+/// The label of a case: an enumerator is the number that a Rep is compared with.
+template <class V, class L>
+constexpr auto label(const V&, const L& l) {
+  if constexpr (detail::RepType<V> && std::is_enum_v<L>)
+    return static_cast<typename V::value_type>(l);
+  else
+    return l;
+}
+
 namespace detail {
 
 template <class C>

@@ -59,12 +59,23 @@ struct KnownMembers {
       "lantern_fields(auto& self) { return std::tie(self.a, self.b); }");
 };
 
+/// Raised by its instantiation, once for each type.
+template <class P>
+struct HoldsRepsOnly {
+  static constexpr bool value = std::is_class_v<P>;
+  static_assert(value,
+                "a struct that a function over Reps takes or gives holds Reps only: make this plain member a Rep; or keep the "
+                "struct outside, and write a lambda over it, [&](Rep<double> x) { return s.f(x); }");
+};
+
 /// Calls f with the parts of a tuple, pair or struct, in order.
 template <class P, class F>
 constexpr decltype(auto) with_parts(P& p, F&& f) {
   using Plain = std::remove_cv_t<P>;
   if constexpr (TupleType<P>) {
     return std::apply(f, p);
+  } else if constexpr (!HoldsRepsOnly<Plain>::value) {
+    return f();
   } else if constexpr (KnownMembers<Plain>::value) {
     return with_members(p, f);
   } else {

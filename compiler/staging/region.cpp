@@ -54,8 +54,15 @@ void StorageBase::follow(const Staging& s) noexcept {
     region_ = joined->second << flags | (region_ & (noted | outside | constant));
 }
 
+/// Whether what is read inside these regions is read before anything in them can have assigned it: outside of loops,
+/// and where every iteration of a loop reads it, the first too.
+static bool reads_first(std::span<Region* const> regions) {
+  const auto loop = std::ranges::find_if(regions, [](const Region* r) { return r->is_loop(); });
+  return std::all_of(loop, regions.end(), [](const Region* r) { return r->is_loop(); });
+}
+
 /// Lets the regions between the variable's own and the current one meet it.
-void StorageBase::meet(Staging& s, ir::Kind kind) {
+void StorageBase::meet(Staging& s, ir::Kind kind, Access access) {
   follow(s);
   const std::vector<Region*>& regions = s.regions();
   std::size_t at = regions.size();
@@ -69,13 +76,15 @@ void StorageBase::meet(Staging& s, ir::Kind kind) {
     raise_at(place_of(s, datum_, made == s.ended_regions.end() ? around : made->second),
              other ? function_ended : outside_its_region);
   }
+  const bool unset = access == Access::read && datum_.empty() && reads_first(std::span(regions).subspan(at));
+  if (unset) return;  // whoever uses it is told
   if (datum_.empty() && kind < ir::Kind::tensor) datum_ = Datum::zero(ir::Type(kind));
   for (; at < regions.size(); ++at) regions[at]->meet(*this);
 }
 
 const Datum& StorageBase::read_staged(ir::Kind kind) const {
   if (region_ != 0 && region_ < detached)
-    if (Staging* s = context().staging) const_cast<StorageBase*>(this)->meet(*s, kind);
+    if (Staging* s = context().staging) const_cast<StorageBase*>(this)->meet(*s, kind, Access::read);
   return datum_;
 }
 
@@ -83,7 +92,7 @@ void StorageBase::write_staged(Datum d, ir::Kind kind) {
   Staging* const s = context().staging;
   if (region_ >= detached) region_ = here();
   if (s && !s->regions().empty()) {
-    if (region_ != 0) meet(*s, kind);
+    if (region_ != 0) meet(*s, kind, Access::write);
     if (region_ == 0 || (region_ & outside) != 0)
       raise_at(place_of(*s, d, s->regions().back()->loc()),
                "a variable that was made outside of the function being staged is assigned in it. A function gives "

@@ -42,6 +42,8 @@ class Region {
   static const Datum& value(const StorageBase& v) { return v.datum_; }
   /// Variables of enclosing regions are read here, and not assigned.
   virtual bool is_function() const { return false; }
+  /// What is done here may be done again, after what it assigned.
+  virtual bool is_loop() const { return false; }
   /// What a variable that has `v` here had before the region, as far as is known; for messages.
   virtual const ir::Value* before(const ir::Value* v) const { return v; }
 
@@ -100,6 +102,7 @@ class LoopRegion : public Region {
   /// with the numbers of their results.
   std::vector<std::pair<StorageBase*, std::size_t>> finish(std::size_t keep);
   const ir::Value* before(const ir::Value* v) const override;
+  bool is_loop() const override { return true; }
 
  protected:
   Datum enter(StorageBase& variable, const Datum& before) override;

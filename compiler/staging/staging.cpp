@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/staging/caller.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/compiler/staging/operand_notes.hpp"
@@ -17,6 +18,10 @@ namespace lantern::core {
 
 namespace {
 constexpr std::size_t deepest_staging = 256;
+/// More than any program that could be compiled in hours.
+constexpr std::size_t most_operations = 5'000'000;
+/// Bytes of stack: some 100,000 calls of functions over Reps.
+constexpr std::size_t deepest_calls = std::size_t{256} << 20;
 
 bool is_self_or_ancestor(const StagedFunction* candidate, const StagedFunction* of) {
   for (; of; of = of->parent)
@@ -311,6 +316,13 @@ Datums Staging::nodes(std::span<const Datum> data, const Location& loc) {
 }
 
 Datum Staging::emit(const Operation& op, std::span<const Datum> operands) {
+  if (++operations_ > most_operations)
+    raise_at(op.loc, "staging does not end: it has made " + std::to_string(most_operations) +
+                         " operations. A C++ loop over plain numbers is staged once for each iteration; check that it ends, "
+                         "and use FOR or WHILE, or a loop over Reps with lanternc, where there are many");
+  if (operations_ % 64 == 0 && control::stack_used() > deepest_calls)
+    raise_at(op.loc, "staging does not end: a C++ function that calls itself is staged anew for each call. Make it a FUN, "
+                     "or, with lanternc, end it by an if over Reps");
   std::vector<ir::Value*> values = use(operands, op.loc);
   try {
     ir::Value* const result = builder(op.loc).emit(op.code, values, op.attribute, op.dims, op.text);

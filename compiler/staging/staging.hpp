@@ -187,6 +187,7 @@ class Staging {
 
   ir::Module& module_;
   std::uint32_t id_;
+  std::size_t operations_ = 0;  ///< made so far
   StagedFunction* current_ = nullptr;
   std::vector<Region*> regions_;
   std::vector<std::unique_ptr<StagedFunction>> functions_;

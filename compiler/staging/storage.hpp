@@ -84,7 +84,8 @@ class StorageBase {
 
   static std::uint64_t current_region() noexcept;
   void follow(const Staging& s) noexcept;
-  void meet(Staging& s, ir::Kind kind);
+  enum class Access { read, write };
+  void meet(Staging& s, ir::Kind kind, Access access);
   const Datum& read_staged(ir::Kind kind) const;
   Datum take_staged(ir::Kind kind) noexcept;
   void end() noexcept;
@@ -94,8 +95,8 @@ class StorageBase {
   std::uint64_t region_;
 };
 
-/// `kind`: of the type of a scalar, of which a variable that has no value yet is zero in a region further in,
-/// for C++ leaves open what it is; tensor otherwise.
+/// `kind`: of the type of a scalar; tensor otherwise. A scalar that has no value yet is zero in a region further in where it
+/// is assigned there, or may have been: by another branch, or an earlier iteration. C++ leaves open what it is.
 template <ir::Kind kind>
 class Storage : public StorageBase {
  public:

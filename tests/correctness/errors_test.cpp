@@ -187,6 +187,63 @@ TEST_CASE("an empty Rep") {
   CHECK(got == at(line, "an empty Rep is used: give it a value first"));
 }
 
+TEST_CASE("an empty Rep in a loop or branch where nothing can have given it a value") {
+  const std::string empty = "an empty Rep is used: give it a value first";
+  unsigned line = __LINE__ + 3;
+  const auto in_loop = [](Rep<double> x) {
+    Rep<double> s;
+    FOR(0, 3, [&](Rep<int64_t>) { s += x; });
+    return s;
+  };
+  CHECK(message_of([&] { compile(in_loop); }) == at(line, empty));
+  line = __LINE__ + 3;
+  const auto in_branch = [](Rep<double> x) {
+    Rep<double> s;
+    IF(x > 0.0, [&] { s = s + x; });
+    return s;
+  };
+  CHECK(message_of([&] { compile(in_branch); }) == at(line, empty));
+  line = __LINE__ + 4;
+  const auto in_nest = [](Rep<double> x) {
+    Rep<double> s;
+    FOR(0, 2, [&](Rep<int64_t>) {
+      FOR(0, 2, [&](Rep<int64_t>) { s += x; });
+    });
+    return s;
+  };
+  CHECK(message_of([&] { compile(in_nest); }) == at(line, empty));
+}
+
+TEST_CASE("a Rep without a value is 0 where a branch or an earlier iteration may have assigned it") {
+  const auto last = [](Rep<double> x) {
+    Rep<double> kept, unset, y = 0.0;
+    IF(x > 5.0, [&] { unset = x; });
+    FOR(0, 3, [&](Rep<int64_t> i) {
+      IF(i > 0, [&] { y += kept; });
+      kept = x * cast<double>(i + 1);
+    });
+    return y + unset;
+  };
+  for (const Target target : {Target::c, Target::cpp}) CHECK(compile(last, {.target = target})(2.0) == 6.0);
+}
+
+TEST_CASE("staging that does not end") {
+  struct Recursive {
+    static Rep<double> f(Rep<double> x, int n) { return n < 0 ? x : x * f(x - 1.0, n + 1); }
+  };
+  const unsigned line = __LINE__ - 2;
+  CHECK(message_of([&] { compile([](Rep<double> x) { return Recursive::f(x, 0); }); }) ==
+        at(line, "staging does not end: a C++ function that calls itself is staged anew for each call. Make it a FUN, or, "
+                 "with lanternc, end it by an if over Reps"));
+  const auto endless = [](Rep<double> x) {
+    for (int i = 0; i < 10; i += 0) x = x * 0.5;
+    return x;
+  };
+  CHECK(message_of([&] { compile(endless); }) ==
+        at(line + 7, "staging does not end: it has made 5000000 operations. A C++ loop over plain numbers is staged once for each "
+                     "iteration; check that it ends, and use FOR or WHILE, or a loop over Reps with lanternc, where there are many"));
+}
+
 TEST_CASE("the order of a derivative must be known while staging") {
   Fun<double(double, int64_t)> f("f");
   f.define([](auto self, Rep<double> x, Rep<int64_t> n) {

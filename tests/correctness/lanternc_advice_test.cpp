@@ -344,7 +344,9 @@ TEST_CASE("a static program has no shared libraries, and needs no archive that i
   write_file(file, "#include <cstdio>\n#include <lantern/lantern.hpp>\nusing namespace lantern;\n"
                    "Rep<double> f(Rep<double> x) { return x * x; }\nLANTERN_FUNCTION(df, grad(f))\n"
                    "int main() { std::printf(\"%g\\n\", df(3.0)); }\n");
-  CHECK(run_process({LANTERNC, file, "-o", program, "--", "-static"}).status == 0);
+  const ProcessResult built = run_process({LANTERNC, file, "-o", program, "--", "-static"});
+  CHECK(built.status == 0);
+  CHECK(built.err.empty());
   CHECK(run_process({program}).out == "6\n");
   CHECK(lantern::codegen::read_file(program).find(".interp") == std::string::npos);
 }
@@ -415,4 +417,119 @@ TEST_CASE("structured bindings say how many values there are") {
         "    6 | D h(D x) { const auto [a, b] = grad<0>(f)(x, x); return a; }\n"
         "      |                       ^\n"
         "lanternc: error: @/m.cpp did not compile\n");
+}
+
+TEST_CASE("a function of Lantern's with other arguments shows how it is called") {
+  CHECK(said("#include <lantern/solvers.hpp>\n"
+             "Rep<double> f(Rep<double> x) {\n"
+             "  return solvers::dormand_prince([](Rep<double> t, Rep<double> y) { return t * y; }, x).y;\n"
+             "}\n"
+             "LANTERN_FUNCTION(g, grad(f))\n"
+             "int main() {}\n") ==
+        "@/m.cpp:5:33: error: no dormand_prince takes these arguments: it is called as dormand_prince(f, {.relative = 1e-8}, y0, t0, "
+        "t1, p...), or without options\n"
+        "    5 |   return solvers::dormand_prince([](Rep<double> t, Rep<double> y) { return t * y; }, x).y;\n"
+        "      |          ~~~~~~~~~~~~~~~~~~~~~~~^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+}
+
+TEST_CASE("a solver's struct in the place of its solution") {
+  CHECK(said("#include <lantern/solvers.hpp>\n"
+             "Rep<double> f(Rep<double> q) {\n"
+             "  Rep<double> x = solvers::brent([](Rep<double> x, Rep<double> q) { return x * x - q; }, 0.0, 2.0, q);\n"
+             "  return x;\n"
+             "}\n"
+             "LANTERN_FUNCTION(g, grad(f))\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:5:33: error: a solver gives a struct: its member x is the solution, solvers::solve(...).x for "
+                         "instance; others say whether it was found\n"));
+}
+
+TEST_CASE("a member function without its object") {
+  const std::string remedy =
+      "error: a member function needs its object: write a lambda over it, grad([&](Rep<double> x) { return s.f(x); }), or "
+      "[this](Rep<double> x) { return f(x); } inside the class\n";
+  CHECK(said("struct S {\n"
+             "  double k = 2.0;\n"
+             "  Rep<double> f(Rep<double> x) const { return x * k; }\n"
+             "};\n"
+             "Rep<double> h(Rep<double> x) { return grad(&S::f)(x); }\n"
+             "LANTERN_FUNCTION(g, h)\n"
+             "int main() {}\n") ==
+        "@/m.cpp:7:50: " + remedy +
+            "    7 | Rep<double> h(Rep<double> x) { return grad(&S::f)(x); }\n"
+            "      |                                                  ^\n"
+            "lanternc: error: @/m.cpp did not compile\n");
+  CHECK(said("struct S {\n"
+             "  double k = 2.0;\n"
+             "  Rep<double> f(Rep<double> x) const { return x * k; }\n"
+             "  Rep<double> df(Rep<double> x) const { return grad(f)(x); }\n"
+             "};\n"
+             "Rep<double> h(Rep<double> x) { return S().df(x); }\n"
+             "LANTERN_FUNCTION(g, h)\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:6:53: " + remedy));
+}
+
+TEST_CASE("a lambda that captures nothing is one error") {
+  CHECK(said("Rep<double> f(Rep<double> x) {\n"
+             "  return FOR(0, 5, x, [](auto i, auto s) { return s + x; });\n"
+             "}\n"
+             "LANTERN_FUNCTION(g, grad(f))\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:4:55: error: the lambda does not capture x: write [&]\n"));
+}
+
+TEST_CASE("arrays of a size that the program computes, and other names") {
+  const auto first = [](const std::string& model) {
+    const std::string text = said(model + "LANTERN_FUNCTION(g, grad(f))\nint main() {}\n");
+    const std::size_t begin = text.find("error: ") + 7;
+    return text.substr(begin, text.find('\n') - begin);
+  };
+  const std::string array =
+      "an array of n elements is fill(Rep<double>(0.0), n); its elements are set by v = v.set(0, x), or v[0] = x with lanternc; "
+      "constant_table({1.0, 2.0}) is one of plain numbers";
+  CHECK(first("Rep<double> f(Rep<int64_t> n, Rep<double> x) {\n  Rep<Array<double>> v(n);\n  return v[0] * x;\n}\n") == array);
+  CHECK(first("Rep<double> f(Rep<double> x) {\n  Rep<Array<double>> v = {x, 2.0 * x, 1.0};\n  return sum(v);\n}\n") == array);
+  CHECK(first("Rep<double> f(Rep<int64_t> n, Rep<double> x) {\n  std::vector<Rep<double>> v(n);\n  return x;\n}\n") ==
+        "the size of a std::vector is known while the program is staged: write fill(Rep<double>(0.0), n), an array, where a Rep "
+        "gives the size");
+  CHECK(first("Rep<double> f(Rep<double> x) { return derivative(f)(x); }\n") ==
+        "there is no derivative: a derivative is grad(f); others are value_and_grad, jacobian, hessian, jvp and vjp");
+  CHECK(first("Rep<double> f(Rep<double> x) {\n  if (0.0 < x < 1.0) return x;\n  return -x;\n}\n") ==
+        "a comparison gives a truth value, which is not compared again: write a < x && x < b with lanternc, AND(a < x, [&] { return x "
+        "< b; }) elsewhere");
+  CHECK(first("#include <lantern.hpp>\nRep<double> f(Rep<double> x) { return x; }\n") == "write #include <lantern/lantern.hpp>");
+}
+
+TEST_CASE("types that a Rep does not hold, and names in namespaces") {
+  const std::string text = said("Rep<double> f(Rep<unsigned> x) { return cast<double>(x); }\nLANTERN_FUNCTION(g, f)\nint main() {}\n");
+  CHECK(text.find(":4:1: error: there is no Rep<unsigned int>: a Rep holds a bool, int32_t, int64_t, float or double, or an Array, "
+                  "Tensor or Tree of them\n") != std::string::npos);
+  CHECK(text.find("tensor.hpp") == std::string::npos);
+  CHECK(said("namespace my {\nRep<double> f(Rep<double> x) { return x; }\n}\nLANTERN_FUNCTION(my::g, grad(my::f))\nint main() {}\n") ==
+        "@/m.cpp:6:1: error: the name of a LANTERN_FUNCTION is one word: write the macro inside of the namespace\n"
+        "    6 | LANTERN_FUNCTION(my::g, grad(my::f))\n"
+        "      | ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+  CHECK(said("int main() {}\n", {"-std=c++17"}) ==
+        "lanternc: error: -std=c++17: Lantern is written in C++20: leave it out, or write -std=c++20 or later\n");
+}
+
+TEST_CASE("a macro with the name of something in Lantern's headers") {
+  CHECK(said("LANTERN_FUNCTION(g, [](Rep<double> x) { return x * N; })\nint main() {}\n", {"-DN=10"}) ==
+        "error: the macro 'N' of -DN replaces a name in Lantern's headers: give it another name, of several letters\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+}
+
+TEST_CASE("printf of a tuple is warned of") {
+  const TemporaryDirectory directory;
+  const std::string file = (directory.path() / "m.cpp").string();
+  write_file(file,
+             "#include <cstdio>\n#include <lantern/lantern.hpp>\nusing namespace lantern;\n"
+             "Rep<double> f(Rep<double> x, Rep<double> y) { return x * y; }\nLANTERN_FUNCTION(g, grad(f))\n"
+             "int main() { std::printf(\"%g\\n\", g(1.0, 2.0)); }\n");
+  const ProcessResult r = run_process({LANTERNC, file, "-o", file + ".out"});
+  CHECK(r.status == 0);
+  CHECK(r.err.find(":6:26: warning: format ‘%g’ expects argument of type ‘double’, but argument 2 has type") != std::string::npos);
 }

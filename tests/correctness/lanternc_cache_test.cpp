@@ -264,6 +264,34 @@ TEST_CASE("a header that would be read in the place of another, or that is asked
   built(before + "/factor.hpp' is gone", "2 2\n");
 }
 
+TEST_CASE("a header whose name a macro gives makes a result out of date where another would be read in its place") {
+  const Workplace place;
+  const fs::path early = place.path() / "early", late = place.path() / "late", model = place.path() / "model.cpp",
+                 program = place.path() / "model";
+  for (const fs::path& folder : {early, late}) fs::create_directory(folder);
+  write_file(late / "factor.hpp", "#define FACTOR 2.0\n");
+  write_file(late / "other.hpp", "#define OTHER 1.0\n");
+  write_file(model,
+             "#include <cstdio>\n#include <lantern/lantern.hpp>\n#define CONFIG \"factor.hpp\"\n#include CONFIG\n#include FROM_LINE\n"
+             "lantern::Rep<double> f(lantern::Rep<double> x) { return FACTOR * x + OTHER; }\nLANTERN_FUNCTION(g, f)\n"
+             "int main() { std::printf(\"%g\\n\", g(1.0)); }\n");
+  const std::vector<std::string> command{model, "-I", early, "-I", late, "-DFROM_LINE=\"other.hpp\"", "-o", program};
+  const auto built = [&](const std::string& cache, const std::string& printed) {
+    CHECK(place.run(command).cache == cache);
+    CHECK(run_process({program}).out == printed);
+    CHECK(place.run(command).cache == "hit");
+  };
+  place.run(command);
+  built("hit", "3\n");
+  write_file(late / "factor.hpp", "#define FACTOR 3.0\n");
+  built("miss: '" + (late / "factor.hpp").string() + "' has changed", "4\n");
+  const std::string appeared = "' has appeared, where a header is looked for";
+  write_file(early / "factor.hpp", "#define FACTOR 4.0\n");
+  built("miss: '" + (early / "factor.hpp").string() + appeared, "5\n");
+  write_file(early / "other.hpp", "#define OTHER 5.0\n");
+  built("miss: '" + (early / "other.hpp").string() + appeared, "9\n");
+}
+
 TEST_CASE("a program that tells when it was built is built each time") {
   const Workplace place;
   const std::string model = place.path() / "model.cpp";

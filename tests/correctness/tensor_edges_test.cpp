@@ -172,3 +172,19 @@ TEST_CASE("what does not fit is said, not left out") {
     CHECK_THROWS_WITH(run([](Matrix t) { return T(t(range(0, 2, 0))); })(x), Contains("a step of 1 or more, got 0"));
   });
 }
+
+TEST_CASE("the elements of a tensor of the host's, by their indices") {
+  TensorValue<double> t = numbers({2, 3});
+  const TensorValue<double>& fixed = t;
+  CHECK(fixed(1, 2) == t.data[5]);
+  t(0, std::int64_t{1}) = 7.0;
+  CHECK(t.data[1] == 7.0);
+  TensorValue<bool> marks({2, 2});
+  marks(1, 0) = true;
+  CHECK(marks.data == std::vector<bool>{false, false, true, false});
+  CHECK(TensorValue<double>({}, 4.0)() == 4.0);
+  const std::string element = "TensorValue: the element (";
+  CHECK_THROWS_WITH(t(2, 0), element + "2, 0) of a tensor of shape [2, 3]: expected indices of 0 or more, below the sizes");
+  CHECK_THROWS_WITH(fixed(0, -1), element + "0, -1) of a tensor of shape [2, 3]: expected indices of 0 or more, below the sizes");
+  CHECK_THROWS_WITH(t(1), element + "1) of a tensor of shape [2, 3]: expected 2 indices");
+}

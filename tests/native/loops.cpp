@@ -243,6 +243,25 @@ T switch_values(T x) {
 }
 PROGRAM(switch_values, 1, {0.5}, {1.5}, {2.5}, {7.5})
 
+enum Instruction { keep, square, negate = 7 };
+template <class T>
+T switch_over_enumerators(T x) {
+  switch (integer(x)) {
+    case keep:
+      return x;
+    case square:
+      x = x * x;
+      break;
+    case negate:
+      x = -x;
+      break;
+    default:
+      x = x * 3.0;
+  }
+  return x + 1.0;
+}
+PROGRAM(switch_over_enumerators, 1, {0.5}, {1.5}, {2.5}, {7.5})
+
 template <class T>
 T switch_returns(T x) {
   switch (integer(x)) {

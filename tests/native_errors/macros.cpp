@@ -71,3 +71,11 @@ Rep<double> returning_from_loop(Rep<double> x) {
   }
   return s;
 }
+Rep<double> stopping_behind_if(Rep<double> x) {
+  Rep<double> s = x;
+  while (s < 9.0) {
+    s = s * 2.0;
+    if (s > 4.0) ADD_AND_STOP(1.0);
+  }
+  return s;
+}

@@ -138,7 +138,7 @@ bool is_heading(string_view line) {
 }
 
 bool is_closing_word(string_view line) {
-  return line == "compilation terminated." || line == "cc1plus: some warnings being treated as errors" ||
+  return line.starts_with("cc1plus: note: ") || line == "compilation terminated." || line == "cc1plus: some warnings being treated as errors" ||
          (line.ends_with(" generated.") && ir::is_digit(line[0]));
 }
 
@@ -258,7 +258,8 @@ std::optional<std::string> ambiguous_name(const MessageGroup& group) {
 std::optional<std::string> unresolved_name(string_view text) {
   if (!text.starts_with("reference to overloaded function could not be resolved")) return std::nullopt;
   return "write ::f if Lantern has an f, too, f<Rep<double>> if f is a template, or a lambda that calls the "
-         "one you mean, [](Rep<double> x) { return f(x); }: several functions have this name, or it is a template";
+         "one you mean, [](Rep<double> x) { return f(x); }: several functions have this name, or it is a "
+         "template";
 }
 
 /// What the message means to a user of the library, where that is known.
@@ -390,6 +391,88 @@ void join_name_errors(std::vector<MessageGroup>& groups) {
   std::erase_if(groups, follows);
 }
 
+/// LANTERN_FUNCTION(my::g, f): the macro makes names of it, of which each is an error.
+void join_qualified_names(std::vector<MessageGroup>& groups) {
+  const auto tells = [](const MessageGroup& g) {
+    return is_error(g.main) && g.main.text.find("lantern_program_") != std::string::npos &&
+           (g.main.text.find("has not been declared") != std::string::npos || g.main.text.starts_with("use of undeclared identifier"));
+  };
+  const auto found = std::ranges::find_if(groups, tells);
+  if (found == groups.end()) return;
+  const auto lines_of = [](const MessageGroup& g) {
+    std::vector<MessagePlace> places{g.main.place};
+    for (const CompilerMessage& n : g.notes) places.push_back(n.place);
+    std::set<std::pair<std::string, std::uint32_t>> lines;
+    for (const MessagePlace& p : places)
+      if (p.file.find("/lantern/compiler/") == std::string::npos) lines.insert({p.file, p.line});
+    return lines;
+  };
+  const auto lines = lines_of(*found);
+  const auto follows = [&](const MessageGroup& g) {
+    const auto meets = [&](const auto& line) { return lines.contains(line); };
+    return &g != &*found && is_error(g.main) && std::ranges::any_of(lines_of(g), meets);
+  };
+  found->main.text = "static assertion failed: the name of a LANTERN_FUNCTION is one word: write the macro inside of the namespace";
+  std::vector<MessageGroup> left;
+  for (MessageGroup& g : groups)
+    if (!follows(g)) left.push_back(std::move(g));
+  groups = std::move(left);
+}
+
+std::string line_of(const MessagePlace& place) {
+  std::ifstream in(place.file);
+  std::string line;
+  for (std::uint32_t i = 0; i < place.line; ++i)
+    if (!std::getline(in, line)) return {};
+  return line;
+}
+
+bool has_word(string_view line, string_view word) {
+  for (std::size_t at = line.find(word); at != string_view::npos; at = line.find(word, at + 1)) {
+    const string_view behind = line.substr(at + word.size());
+    if ((at == 0 || !ir::is_word(line[at - 1])) && (behind.empty() || !ir::is_word(behind.front())))
+      return true;
+  }
+  return false;
+}
+
+/// A macro of the user's that replaces a name in Lantern's headers, which then do not compile: what is said
+/// in the place of all errors that follow from it.
+std::optional<std::string> told_of_macro(const std::vector<MessageGroup>& groups,
+                                         const MessageOptions& options) {
+  const auto first = std::ranges::find_if(groups, [](const MessageGroup& g) { return is_error(g.main); });
+  if (first == groups.end() || options.include.empty()) return std::nullopt;
+  const auto in_headers = [&](const MessagePlace& p) {
+    return std::filesystem::path(p.file).lexically_normal().string().starts_with(options.include + "/");
+  };
+  std::vector<MessagePlace> places{first->main.place};
+  for (const CompilerMessage& n : first->notes) places.push_back(n.place);
+  const auto header = std::ranges::find_if(places, in_headers);
+  const bool in_header = in_headers(first->main.place);
+  // g++ shows only where the macro is defined, where it is written as it is.
+  const std::string shown = line_of(first->main.place);
+  const string_view defined = ir::trimmed(shown);
+  const string_view define = "#define ";
+  if (!in_header && defined.starts_with(define)) {
+    string_view name = ir::trimmed(defined.substr(define.size()));
+    name = name.substr(0, std::ranges::find_if_not(name, ir::is_word) - name.begin());
+    const bool by_headers = header != places.end() || std::ranges::any_of(groups, [&](const MessageGroup& g) {
+                              return is_error(g.main) && in_headers(g.main.place);
+                            });
+    if (!name.empty() && by_headers)
+      return first->main.place.file + ":" + std::to_string(first->main.place.line) +
+             ":9: error: the macro '" + std::string(name) +
+             "' replaces a name in Lantern's headers: include them above it, or give it another name\n";
+  }
+  if (!in_header) return std::nullopt;
+  const std::string line = line_of(first->main.place);
+  for (const std::string& name : options.macros)
+    if (has_word(line, name))
+      return "error: the macro '" + name + "' of -D" + name +
+             " replaces a name in Lantern's headers: give it another name, of several letters\n";
+  return std::nullopt;
+}
+
 class MessageWriter {
  public:
   MessageWriter(const MessageOptions& options, bool colour) : options_(options), colour_(colour) {}
@@ -427,7 +510,13 @@ class MessageWriter {
     if (!own && !place && main.kind == "warning") return;
     const std::string line = place ? place->file + ":" + std::to_string(place->line) : "";
     const std::string at = place ? line + ":" + std::to_string(place->column) : main.first_line;
-    if (main.kind == "warning" && place && options_.wanted && !options_.wanted(place->file, place->line, main.text)) return;
+    if (main.kind == "warning" && place && options_.wanted &&
+        !options_.wanted(place->file, place->line, main.text))
+      return;
+    // A body that does not compile for what it does not capture does not fit either.
+    const bool of_capture = is_error(main) && (main.text.find("is not captured") != std::string::npos ||
+                                               main.text.find("does not capture") != std::string::npos);
+    if (is_error(main) && std::exchange(after_capture_, of_capture) && asserted(main.text)) return;
     // What follows in headers from a mistake that has been told: in a macro's text, from one of its
     // arguments.
     if (!own && place && is_error(main) && !asserted(main.text) &&
@@ -435,7 +524,7 @@ class MessageWriter {
       return;
     // What follows at the same place from a mistake for which there is a remedy.
     if (own && is_error(main) && !replaced && explained_.count(at) != 0) return;
-    if (!told_.insert(at + main.kind + main.text).second) return;
+    if (!told_.insert((replaced && !line.empty() ? line : at) + main.kind + main.text).second) return;
     if (is_error(main)) {
       if (replaced) explained_.insert(at);
       places_told_.insert({at, line});
@@ -607,7 +696,7 @@ class MessageWriter {
   std::size_t errors_ = 0;
   std::set<std::string> told_, places_told_, explained_;
   std::vector<MessagePlace> chain_;
-  bool has_headings_ = false;
+  bool has_headings_ = false, after_capture_ = false;
   std::map<std::string, std::vector<std::string>> files_;
 };
 
@@ -616,8 +705,10 @@ class MessageWriter {
 std::string messages_for_users(const std::string& output, const MessageOptions& options) {
   if (is_crash(output)) return output;
   std::vector<MessageGroup> groups = groups_of(output);
+  if (const auto told = told_of_macro(groups, options)) return *told;
   join_range_errors(groups);
   join_name_errors(groups);
+  join_qualified_names(groups);
   if (std::ranges::none_of(groups, [](const MessageGroup& g) { return !g.main.kind.empty(); })) return output;
   MessageWriter writer(options, output.find("\x1b[") != std::string::npos);
   // Where Clang finds errors in all functions with native control flow, nothing is rewritten: those errors come first. So does

@@ -17,6 +17,8 @@ struct MessageOptions {
   std::string include;
   /// Further directories whose files are not the user's.
   std::vector<std::string> not_of_user;
+  /// Macros that the command line defines.
+  std::vector<std::string> macros{};
   /// The column of the user's file for one of the text that was compiled: nothing where that text is not the
   /// user's. Without it they are the same.
   std::function<std::optional<std::uint32_t>(const std::string& file, std::uint32_t line,

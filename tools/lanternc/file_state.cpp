@@ -47,15 +47,40 @@ std::vector<std::string> searched_directories(const std::vector<std::string>& fl
   return all;
 }
 
-/// The names behind #include, #include_next and __has_include.
-std::set<std::string> named_headers(const std::string& text) {
+/// The name in <> or "" at a place of a text, if there is one.
+std::optional<std::string> quoted_name(std::string_view text, std::size_t open) {
+  if (open >= text.size() || (text[open] != '<' && text[open] != '"')) return std::nullopt;
+  const std::size_t close = text.find_first_of(text[open] == '<' ? ">\n" : "\"\n", open + 1);
+  if (close == std::string_view::npos || text[close] == '\n') return std::nullopt;
+  return std::string(text.substr(open + 1, close - open - 1));
+}
+
+/// What macros may name: each name in <> or "" that a #define, or a -D, gives.
+std::set<std::string> headers_of_macros(const std::string& text, const std::vector<std::string>& flags) {
+  std::set<std::string> names;
+  const auto add = [&](std::string_view line) {
+    if (const auto name = quoted_name(line, line.find_first_of("<\""))) names.insert(*name);
+  };
+  constexpr std::string_view define = "define";
+  for (std::size_t at = text.find(define); at != std::string::npos; at = text.find(define, at + 1))
+    add(std::string_view(text).substr(at, text.find('\n', at) - at));
+  for (const std::string& flag : flags)
+    if (const std::size_t value = flag.find('='); value != std::string::npos)
+      add(std::string_view(flag).substr(value));
+  return names;
+}
+
+/// The names behind #include, #include_next and __has_include. `by_macro`: whether a macro gives one.
+std::set<std::string> named_headers(const std::string& text, bool& by_macro) {
   std::set<std::string> names;
   for (const std::string_view word : {"include", "__has_include"})
     for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
       const std::size_t open = text.find_first_not_of(" \t(", text.find_first_of(" \t(<\"", at));
-      if (open == std::string::npos || (text[open] != '<' && text[open] != '"')) continue;
-      const std::size_t close = text.find_first_of(text[open] == '<' ? ">\n" : "\"\n", open + 1);
-      if (close != std::string::npos && text[close] != '\n') names.insert(text.substr(open + 1, close - open - 1));
+      if (const auto name = quoted_name(text, open))
+        names.insert(*name);
+      else if (at > 0 && text.find_last_of("#\n", at) != std::string::npos &&
+               text[text.find_last_of("#\n", at)] == '#')
+        by_macro = true;
     }
   return names;
 }
@@ -67,13 +92,22 @@ std::vector<std::string> searched_places(const std::vector<std::string>& files, 
   const std::vector<std::string> directories = searched_directories(flags);
   std::set<std::string> places;
   std::error_code ignored;
+  const auto looked_for = [&](const std::string& file, const std::string& name) {
+    places.insert((std::filesystem::path(file).parent_path() / name).string());
+    for (const std::string& directory : directories)
+      places.insert((std::filesystem::path(directory) / name).string());
+  };
+  std::set<std::string> by_macros, including;
   for (const std::string& file : files) {
     if (!of_user(file, installation) || !std::filesystem::is_regular_file(file, ignored)) continue;
-    for (const std::string& name : named_headers(codegen::read_file(file))) {
-      places.insert((std::filesystem::path(file).parent_path() / name).string());
-      for (const std::string& directory : directories) places.insert((std::filesystem::path(directory) / name).string());
-    }
+    const std::string text = codegen::read_file(file);
+    bool by_macro = false;
+    for (const std::string& name : named_headers(text, by_macro)) looked_for(file, name);
+    if (by_macro) including.insert(file);
+    by_macros.merge(headers_of_macros(text, flags));
   }
+  for (const std::string& file : including)
+    for (const std::string& name : by_macros) looked_for(file, name);
   return {places.begin(), places.end()};
 }
 

@@ -2,10 +2,12 @@
 #include "interruption.hpp"
 
 #include <signal.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -22,9 +24,23 @@ std::string fault_text;
 std::atomic<bool> tidied = false,  ///< a thread waits for SIGTERM
     faulty = false;
 
+/// Whether the address lies where the stack would grow to.
+bool leaves_stack([[maybe_unused]] const void* address, [[maybe_unused]] const void* context) {
+#if defined(__x86_64__)
+  const auto stack = static_cast<std::uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RSP]);
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  constexpr std::uintptr_t near = 1 << 16;
+  return at < stack + near && at + near > stack;
+#else
+  return false;
+#endif
+}
+
 /// Nothing but what a handler may do.
-void tell_fault(int signal) {
-  const char* kind = signal == SIGFPE ? "an arithmetic error, such as an integer divided by zero"
+void tell_fault(int signal, siginfo_t* info, void* context) {
+  const bool deep = (signal == SIGSEGV || signal == SIGBUS) && leaves_stack(info->si_addr, context);
+  const char* kind = deep ? "functions that call themselves without an end"
+                     : signal == SIGFPE ? "an arithmetic error, such as an integer divided by zero"
                      : signal == SIGILL ? "an illegal instruction"
                      : signal == SIGABRT ? "a call of abort"
                                          : "a wrong address, such as a null pointer or an index outside";
@@ -50,8 +66,8 @@ FaultsOfUser::FaultsOfUser(const std::string& what) {
   ::sigaltstack(&other, nullptr);
   for (std::size_t i = 0; i < faults.size(); ++i) {
     struct sigaction action {};
-    action.sa_handler = tell_fault;
-    action.sa_flags = SA_ONSTACK;
+    action.sa_sigaction = tell_fault;
+    action.sa_flags = SA_ONSTACK | SA_SIGINFO;
     ::sigaction(faults[i], &action, &before_faults[i]);
   }
 }

@@ -236,9 +236,16 @@ void refuse_other_calls(const std::string& flag) {
                 "write __attribute__((ms_abi)) at the functions that need it");
 }
 
+void refuse_old_standards(const std::string& flag) {
+  for (const char* year : {"98", "03", "0x", "11", "1y", "14", "1z", "17"})
+    if (flag == std::string("-std=c++") + year || flag == std::string("-std=gnu++") + year)
+      throw Error(flag + ": Lantern is written in C++20: leave it out, or write -std=c++20 or later");
+}
+
 /// Flags after `--`: files and linker flags are for linking, all others for both steps.
 void add_compiler_flags(const Words& flags, Options& o) {
   std::ranges::for_each(flags, refuse_other_calls);
+  std::ranges::for_each(flags, refuse_old_standards);
   for (std::size_t i = 0; i < flags.size(); ++i) {
     const std::string& f = flags[i];
     const bool takes_next = f == "-l" || f == "-L" || f == "-Xlinker" || f == "-u" || f == "-T";

@@ -130,13 +130,28 @@ Remedy other_operator(string_view error) {
       return told("a Rep has no value yet, so a variable of type " + std::string(*left) +
                   " cannot hold it: declare the variable as a Rep, Rep<double> s = 0.0 for instance");
   }
+  // 0.0 < x < 1.0
+  for (const string_view symbol : {"<", ">", "<=", ">="}) {
+    const std::string begin = "no match for ‘operator" + std::string(symbol) + "’ (operand types are ‘";
+    const auto left = error.starts_with(begin) ? between(error, begin, "’") : std::nullopt;
+    const bool clang = error.starts_with("invalid operands to binary expression ('Rep<bool>' ") || error.starts_with("invalid operands to binary expression ('Rep<bool>') ");
+    if (clang || (left && has(*left, "Rep<bool>")))
+      return told("a comparison gives a truth value, which is not compared again: write a < x && x < b with lanternc, AND(a < x, [&] { "
+                  "return x < b; }) elsewhere");
+  }
   if (has(error, "no match for ‘operator%’")) return told("% is of integers: fmod(x, y) is the remainder of numbers with a fraction");
   if (has(error, "no match for ‘operator^’")) return told("^ is no power: write pow(x, y), or x * x");
-  if (const auto left = between(error, "invalid operands to binary expression ('", "'"); left && is_number(*left))
-    return told("these types have no such operator: a variable that takes a Rep is a Rep, Rep<double> s = 0.0 for instance; "
-                "fmod(x, y) is the remainder, pow(x, y) the power");
-  if (error.starts_with("invalid operands to binary expression ('") && (has(error, "Rep<double>") || has(error, "Rep<float>")))
-    return told("these types have no such operator: fmod(x, y) is the remainder of numbers with a fraction, pow(x, y) the power");
+  if (const auto left = between(error, "invalid operands to binary expression ('", "'");
+      left && is_number(*left))
+    return told(
+        "these types have no such operator: a variable that takes a Rep is a Rep, Rep<double> s = 0.0 for "
+        "instance; "
+        "fmod(x, y) is the remainder, pow(x, y) the power");
+  if (error.starts_with("invalid operands to binary expression ('") &&
+      (has(error, "Rep<double>") || has(error, "Rep<float>")))
+    return told(
+        "these types have no such operator: fmod(x, y) is the remainder of numbers with a fraction, pow(x, "
+        "y) the power");
   if (has(error, "no match for ‘operator++’") || has(error, "no match for ‘operator--’") ||
       error.starts_with("cannot increment value of type '") || error.starts_with("cannot decrement value of type '"))
     return told("a Rep has no ++ and --: write n += 1, n -= 1");
@@ -148,16 +163,108 @@ Remedy iterators(string_view error) {
   for (const string_view name : {"begin", "end"})
     if (has(error, "has no member named ‘" + std::string(name) + "’") ||
         error.starts_with("no member named '" + std::string(name) + "'"))
-      return told("an array of a program has no iterators: write sum(a), FOR(0, a.size(), init, [&](auto i, auto s) { return ...; }), "
-             "or let lanternc rewrite for (Rep<double> x : a)");
+      return told(
+          "an array of a program has no iterators: write sum(a), FOR(0, a.size(), init, [&](auto i, auto s) "
+          "{ return ...; }), "
+          "or let lanternc rewrite for (Rep<double> x : a)");
   return std::nullopt;
 }
 
 /// A way through a function that ends without a return. After rewriting it may be the only one that the compiler sees.
 Remedy missing_return(string_view error) {
-  for (const string_view words : {"no return statement in function returning non-void", "control reaches end of non-void function",
-                                  "non-void function does not return a value"})
-    if (error.starts_with(words)) return told("a way through this function ends without a return: write one at its end");
+  for (const string_view words :
+       {"no return statement in function returning non-void", "control reaches end of non-void function",
+        "non-void function does not return a value"})
+    if (error.starts_with(words))
+      return told("a way through this function ends without a return: write one at its end");
+  return std::nullopt;
+}
+
+/// grad(f) inside of a class whose member f is, and grad(&S::f)(x).
+Remedy member_function(string_view error) {
+  const bool named = error.starts_with("invalid use of non-static member function") ||
+                     error.starts_with("reference to non-static member function must be called") ||
+                     error.starts_with("must explicitly qualify name of member function");
+  const bool called = (error.starts_with("no match for call to ‘(") ||
+                       error.starts_with("no matching function for call to object of type '")) &&
+                      has(error, "::*)(") && has(error, "Rep<");
+  if (!named && !called) return std::nullopt;
+  return told(
+      "a member function needs its object: write a lambda over it, grad([&](Rep<double> x) { return s.f(x); "
+      "}), or "
+      "[this](Rep<double> x) { return f(x); } inside the class");
+}
+
+/// [](auto i, auto s) { return s + x; }, where x is of the function around.
+Remedy not_captured(string_view error) {
+  auto name = between(error, "‘", "’ is not captured");
+  if (!name)
+    name =
+        between(error, "variable '", "' cannot be implicitly captured in a lambda with no capture-default");
+  return name && error.find(*name) < 12
+             ? told("the lambda does not capture " + std::string(*name) + ": write [&]")
+             : std::nullopt;
+}
+
+/// Rep<double> x = solvers::brent(...), which gives a struct.
+Remedy solver_result(string_view error) {
+  constexpr std::array<string_view, 3> begins{"could not convert ‘", "conversion from ‘",
+                                              "no viable conversion from "};
+  if (std::ranges::none_of(begins, [&](string_view begin) { return error.starts_with(begin); }))
+    return std::nullopt;
+  for (const string_view name : {"Root", "Minimum", "Fit", "Optimum", "Integrated", "Events"}) {
+    const bool given = has(error, "from ‘lantern::solvers::" + std::string(name) + "<") ||
+                       has(error, "conversion from '" + std::string(name) + "<") ||
+                       has(error, "of type '" + std::string(name) + "<") ||
+                       has(error, "'lantern::solvers::" + std::string(name) + "<");
+    if (!given) continue;
+    const string_view member = name == "Integrated" || name == "Events" ? "y" : "x";
+    return told("a solver gives a struct: its member " + std::string(member) +
+                " is the solution, solvers::solve(...)." + std::string(member) +
+                " for instance; others say whether it was found");
+  }
+  return std::nullopt;
+}
+
+/// Rep<Array<double>> v(n), v = {x, y}, and std::vector<double> v(n), where n is a Rep.
+Remedy made_array(string_view error) {
+  const bool array = has(error, "Rep<lantern::core::Array<") || has(error, "Rep<Array<");
+  const bool list = error.starts_with("could not convert ‘{") || error.starts_with("no viable conversion from '<braced-init") ||
+                    error.starts_with("non-aggregate type 'Rep<Array<") || has(error, "initializer list");
+  const bool made = error.starts_with("no matching constructor for initialization of '") || error.starts_with("no matching function for call to ‘");
+  if (array && (list || error.starts_with("no matching constructor for initialization of 'Rep<Array<") ||
+                error.starts_with("no matching function for call to ‘lantern::core::Rep<lantern::core::Array<")))
+    return told("an array of n elements is fill(Rep<double>(0.0), n); its elements are set by v = v.set(0, x), or v[0] = x with lanternc; "
+                "constant_table({1.0, 2.0}) is one of plain numbers");
+  const bool vector = error.starts_with("no matching constructor for initialization of 'std::vector<") ||
+                      (error.starts_with("no matching function for call to ‘std::vector<") && has(error, "::vector("));
+  const std::size_t arguments = error.rfind("::vector(");
+  if (made && vector && (arguments == string_view::npos || has(error.substr(arguments), "Rep<")) && (arguments != string_view::npos || has(error, "Rep<")))
+    return told("the size of a std::vector is known while the program is staged: write fill(Rep<double>(0.0), n), an array, where a "
+                "Rep gives the size");
+  return std::nullopt;
+}
+
+/// Rep<unsigned>, Rep<long double>.
+Remedy other_element(string_view error) {
+  if (!has(error, "detail::Host<lantern::core::Rep<") && !has(error, "'Host<lantern::core::Rep<") && !has(error, "Host<Rep<")) return std::nullopt;
+  const std::size_t at = error.find("Rep<", error.find("Host<")) + 4;
+  const string_view type = ir::trimmed(error.substr(at, error.find('>', at) - at));
+  return told("there is no Rep<" + std::string(type) + ">: a Rep holds a bool, int32_t, int64_t, float or double, or an Array, Tensor or "
+              "Tree of them");
+}
+
+/// #include <lantern.hpp>, and grad by the name that others have for it.
+Remedy other_name(string_view error) {
+  if (error.starts_with("lantern.hpp: No such file") || error.starts_with("'lantern.hpp' file not found"))
+    return told("write #include <lantern/lantern.hpp>");
+  if (error.starts_with("‘clamp’ was not declared") || error.starts_with("use of undeclared identifier 'clamp'"))
+    return told("write clip(x, lo, hi), or std::clamp");
+  for (const string_view name : {"gradient", "derivative", "differentiate", "diff"})
+    if (error.starts_with("‘" + std::string(name) + "’ was not declared") ||
+        error.starts_with("use of undeclared identifier '" + std::string(name) + "'"))
+      return told("there is no " + std::string(name) +
+                  ": a derivative is grad(f); others are value_and_grad, jacobian, hessian, jvp and vjp");
   return std::nullopt;
 }
 
@@ -208,11 +315,117 @@ bool declares(const std::filesystem::path& file, const std::string& name) {
   return false;
 }
 
+/// Behind the parenthesis that closes the one at `open`; npos where none does.
+std::size_t behind_parenthesis(string_view text, std::size_t open) {
+  int depth = 0;
+  for (std::size_t i = open; i < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')' && --depth == 0) return i + 1;
+  }
+  return string_view::npos;
+}
+
+/// The names of a declaration's parameters, f(a, b...), without those that have a default value.
+std::string parameter_names(string_view name, string_view parameters) {
+  std::string names;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= parameters.size(); ++i) {
+    const char c = i < parameters.size() ? parameters[i] : ',';
+    if (c == '<' || c == '(' || c == '{') ++depth;
+    if (c == '>' || c == ')' || c == '}') --depth;
+    if (c != ',' || depth != 0) continue;
+    const string_view one = ir::trimmed(parameters.substr(begin, i - begin));
+    begin = i + 1;
+    std::size_t at = one.size();
+    while (at > 0 && ir::is_word(one[at - 1])) --at;
+    if (one.find('=') != string_view::npos || at == one.size()) continue;
+    names += (names.empty() ? "" : ", ") + std::string(one.substr(at)) +
+             (one.find("...") != string_view::npos ? "..." : "");
+  }
+  return std::string(name) + "(" + names + ")";
+}
+
+/// A call as a comment shows it: name(a, b), and ", or without options" where that follows.
+std::optional<std::string> shown_call(string_view comment, string_view name) {
+  const std::string begin = std::string(name) + "(";
+  for (std::size_t at = comment.find(begin); at != string_view::npos; at = comment.find(begin, at + 1)) {
+    const std::size_t end = behind_parenthesis(comment, at + name.size());
+    if (end == string_view::npos || (at > 0 && (ir::is_word(comment[at - 1]) || comment[at - 1] == '`')))
+      continue;
+    const string_view behind = comment.substr(end);
+    const std::size_t more = behind.starts_with(", or ") ? behind.find_first_of(".;:(") : 0;
+    return std::string(comment.substr(at, end - at)) + std::string(behind.substr(0, more));
+  }
+  return std::nullopt;
+}
+
+/// The comment right above the line that begins at `line`, in one line.
+std::string comment_above(string_view text, std::size_t line) {
+  std::string comment;
+  while (line > 0) {
+    const std::size_t before = line == 1 ? 0 : text.rfind('\n', line - 2) + 1;
+    const string_view one = ir::trimmed(text.substr(before, line - before));
+    line = before;
+    if (one.starts_with("///"))
+      comment = std::string(ir::trimmed(one.substr(3))) + " " + comment;
+    else if (!comment.empty() ||
+             !(one.starts_with("template") || one.starts_with("requires") || one.starts_with("[[")))
+      break;
+  }
+  return comment;
+}
+
+/// How the functions of this name that a header declares are called.
+void add_calls(const std::filesystem::path& file, const std::string& name, std::vector<std::string>& calls) {
+  const std::string text = text_of(file), declared = " " + name + "(";
+  for (std::size_t at = text.find(declared); at != std::string::npos; at = text.find(declared, at + 1)) {
+    const std::size_t line = text.rfind('\n', at) + 1,
+                      end = behind_parenthesis(text, at + declared.size() - 1);
+    const bool declared_here =
+        ir::is_word(text[line]) || string_view(text).substr(line).starts_with("[[nodiscard]]");
+    if (!declared_here || string_view(text).substr(line).starts_with("return ") || end == std::string::npos ||
+        !is_public(text, at))
+      continue;
+    const std::size_t open = at + declared.size();
+    auto call = shown_call(comment_above(text, line), name);
+    if (!call) call = parameter_names(name, string_view(text).substr(open, end - 1 - open));
+    if (std::ranges::find(calls, *call) == calls.end()) calls.push_back(*call);
+  }
+}
+
 bool any_declares(const std::filesystem::path& folder, const std::string& name) {
   std::error_code none;
   return std::ranges::any_of(std::filesystem::directory_iterator(folder, none), [&](const auto& file) {
     return file.path().extension() == ".hpp" && declares(file.path(), name);
   });
+}
+
+/// A function of Lantern's that is called with other arguments than it takes.
+Remedy other_arguments(string_view error, const std::vector<string_view>& notes, string_view line, const std::string& include) {
+  constexpr std::array<string_view, 2> begins{"no matching function for call to ‘",
+                                              "no matching function for call to '"};
+  const auto begin = std::ranges::find_if(begins, [&](string_view b) { return error.starts_with(b); });
+  if (begin == begins.end() || include.empty()) return std::nullopt;
+  string_view name = error.substr(begin->size());
+  name = name.substr(0, std::ranges::find_if_not(name, ir::is_word) - name.begin());
+  const bool ours = std::ranges::any_of(notes, [&](string_view note) {
+    return has(note, "lantern::") && has(note, "::" + std::string(name) + "(");
+  });
+  const bool given_types = has(line, std::string(name) + "<");
+  if (name.empty() || !ours || given_types) return std::nullopt;
+  std::vector<std::filesystem::path> headers;
+  std::error_code none;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(
+           std::filesystem::path(include) / "lantern" / "compiler", none))
+    if (file.path().extension() == ".hpp") headers.push_back(file.path());
+  std::ranges::sort(headers);
+  std::vector<std::string> calls;
+  for (const auto& header : headers) add_calls(header, std::string(name), calls);
+  if (calls.empty() || calls.size() > 4) return std::nullopt;
+  std::string all;
+  for (const std::string& call : calls) all += (all.empty() ? "" : "; or ") + call;
+  return told("no " + std::string(name) + " takes these arguments: it is called as " + all);
 }
 
 /// Whether a line calls a function of this name: name(...) or name<...>(...).
@@ -239,7 +452,9 @@ Remedy missing_header(string_view error, const std::vector<string_view>& notes, 
   auto along = between(error, "no matching function for call to ‘", "<");
   if (std::ranges::any_of(notes, [](string_view n) { return has(n, "invalid explicitly-specified argument"); }))
     along = between(error, "no matching function for call to '", "'");
-  if (along && of_tensors(*along))
+  const bool of_dimension = along && has(line, std::string(*along) + "<") &&
+                            ir::is_digit(line[line.find(std::string(*along) + "<") + along->size() + 1]);
+  if (of_dimension && of_tensors(*along))
     return told("no function of this name takes these arguments: is #include <lantern/tensor.hpp> missing? Functions of "
                 "tensors along a dimension, " + std::string(*along) + "<1>(...), are there");
   if (!name || name == "begin" || name == "end") return std::nullopt;
@@ -287,11 +502,13 @@ std::optional<Indexing> indexing(string_view error, const std::vector<string_vie
 
 std::optional<std::string> remedy(string_view error, const std::vector<string_view>& notes, string_view line,
                                   const std::string& include) {
-  for (const auto rule : {conversion, between_reps, other_operator, iterators, binding, missing_return, same_name})
+  for (const auto rule : {conversion, between_reps, other_operator, iterators, binding, missing_return,
+                          same_name, member_function, solver_result, other_name, not_captured, made_array, other_element})
     if (auto words = rule(error)) return words;
   for (const auto rule : {element, function_of_values})
     if (auto words = rule(error, notes)) return words;
-  return missing_header(error, notes, line, include);
+  if (auto words = missing_header(error, notes, line, include)) return words;
+  return other_arguments(error, notes, line, include);
 }
 
 }  // namespace lantern::tool

@@ -24,6 +24,10 @@ MessageOptions message_options(const Options& options, const Installation& insta
     messages.not_of_user.push_back(headers->string());
   const std::vector<std::string>& flags = options.compile_flags;
   for (std::size_t i = 0; i < flags.size(); ++i) {
+    if (flags[i].starts_with("-D")) {
+      const std::string definition = flags[i].size() > 2 ? flags[i].substr(2) : i + 1 < flags.size() ? flags[i + 1] : "";
+      messages.macros.push_back(definition.substr(0, definition.find_first_of("=(")));
+    }
     constexpr std::string_view system = "-isystem";
     if (!flags[i].starts_with(system)) continue;
     if (flags[i].size() > system.size())

@@ -102,12 +102,6 @@ std::string names(const std::vector<core::driver::Registered>& functions) {
   return list;
 }
 
-std::string listed(const std::vector<std::string>& files) {
-  std::string list;
-  for (const std::string& f : files) list += (list.empty() ? "" : ", ") + f;
-  return list;
-}
-
 }  // namespace
 
 StagingImage load_staging_image(UserCode& code, const Options& options) {
@@ -121,8 +115,7 @@ StagingImage load_staging_image(UserCode& code, const Options& options) {
   StagingImage image{distinct(core::driver::registered())};
   if (image.functions.empty() && options.with_jit) return image;  // all is compiled in process
   if (image.functions.empty())
-    throw Error("no LANTERN_FUNCTION in " + listed(options.sources) +
-                "; write LANTERN_FUNCTION(name, program) at namespace scope");
+    throw Error(without_functions(options));
   if (!options.function.empty()) {
     const std::string all = names(image.functions);
     std::erase_if(image.functions, [&](const core::driver::Registered& f) { return f.name != options.function; });

@@ -10,6 +10,7 @@
 #include <optional>
 #include <semaphore>
 #include <span>
+#include <sstream>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -102,7 +103,9 @@ UserCode::UserCode(const Options& options, Installation installation, Compiler c
       installation_(std::move(installation)),
       compiler_(std::move(compiler)),
       kept_objects_("objects", 256, installation_, options, options.cache) {
-  for (std::size_t i = 0; i < options.sources.size(); ++i) sources_.push_back(prepared(options.sources[i], i));
+  for (std::size_t i = 0; i < options.sources.size(); ++i)
+    sources_.push_back(prepared(options.sources[i], i));
+  require_functions();
   if (options.emit == Emit::program && !options.explain)
     for (std::size_t i = 0; i < sources_.size(); ++i) program_.push_back(program_object(i));
 }
@@ -117,6 +120,7 @@ UserCode::Source UserCode::prepared(const std::string& path, std::size_t i) {
     codegen::write_file(to, text);
     return to;
   };
+  source.exported = std::move(result.exported);
   source.staged_part = std::move(result.staged_part);
   if (result.changed) {
     source.whole = source.staged = source.program = written("rewritten", result.text);
@@ -135,6 +139,25 @@ UserCode::Source UserCode::prepared(const std::string& path, std::size_t i) {
       source.staged = written("staged", "#line 1 " + ir::c_string(path) + "\n" + *source.staged_part);
   }
   return source;
+}
+
+std::string without_functions(const Options& options) {
+  std::string files;
+  for (const std::string& f : options.sources) files += (files.empty() ? "" : ", ") + f;
+  return "no LANTERN_FUNCTION in " + files + "; write LANTERN_FUNCTION(name, program) at namespace scope";
+}
+
+/// Whether a file is linked that brings code of its own.
+static bool brings_objects(const std::string& flag) {
+  return !flag.starts_with('-') || flag.starts_with("-l") || flag.starts_with("-Wl,") ||
+         flag.starts_with("-X") || flag.starts_with("-T");
+}
+
+void UserCode::require_functions() const {
+  const auto has_none = [](const Source& s) { return s.exported && s.exported->empty(); };
+  if (!options_.with_jit && std::ranges::all_of(sources_, has_none) &&
+      std::ranges::none_of(options_.link_flags, brings_objects))
+    throw Error(without_functions(options_));
 }
 
 Words UserCode::program_flags() const {
@@ -222,9 +245,6 @@ std::optional<std::string> UserCode::staged_name() const {
 /// compiler than the system's g++, that one is asked. So it is where objects of that compiler meet this one: the two lay out
 /// some classes otherwise (the tail padding of a base, for one).
 bool UserCode::clang_may_compile(bool staging) const {
-  const auto brings_objects = [](const std::string& f) {
-    return !f.starts_with('-') || f.starts_with("-l") || f.starts_with("-Wl,") || f.starts_with("-X") || f.starts_with("-T");
-  };
   const bool alone = options_.sources.size() == 1 && (staging || !options_.object_only) &&
                      std::ranges::none_of(options_.link_flags, brings_objects);
   static constexpr std::array<std::string_view, 7> plain{"-I", "-isystem", "-D", "-U", "-std=", "-O", "-m"};
@@ -239,7 +259,8 @@ UserCode::Object UserCode::compiling(const Source& source, const std::string& co
   c.compiled = compiled;
   c.include = installation_.include;
   c.object = (directory() / (kind + std::to_string(i) + ".o")).string();
-  c.flags = {"-std=c++20", "-I" + installation_.include.string()};
+  // printf("%g", g(x)) of a tuple compiles, and prints what it finds.
+  c.flags = {"-std=c++20", "-Wformat", "-I" + installation_.include.string()};
   c.flags.push_back("-Werror=return-type");  // a program without its result would be staged all the same
   append(c.flags, installation_.flags);
   // Levels of the user's are for the program.
@@ -344,7 +365,25 @@ Words UserCode::finished_program() {
 }
 
 bool UserCode::links_static() const {
-  return std::ranges::any_of(options_.link_flags, [](const std::string& f) { return f == "-static" || f == "-static-pie"; });
+  return std::ranges::any_of(options_.link_flags,
+                             [](const std::string& f) { return f == "-static" || f == "-static-pie"; });
+}
+
+/// Without the warning on Lantern's own dlopen, which looks for a GPU's driver where there is one: "ld:
+/// liblantern_core.a(...): in function ...", then a line with the warning.
+static std::string without_warning_on_dlopen(const std::string& said) {
+  std::vector<std::string> lines;
+  std::istringstream in(said);
+  for (std::string line; std::getline(in, line); lines.push_back(line)) {
+    if (line.find("warning: Using 'dlopen' in statically linked") == std::string::npos || lines.empty() ||
+        lines.back().find("liblantern_") == std::string::npos)
+      continue;
+    lines.pop_back();
+    if (!std::getline(in, line)) break;
+  }
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
 }
 
 codegen::ProcessResult UserCode::link(Words arguments, const std::filesystem::path& to, bool tells) {
@@ -367,6 +406,7 @@ codegen::ProcessResult UserCode::link(Words arguments, const std::filesystem::pa
       return result;
   }
   codegen::ProcessResult result = codegen::run_process(command);
+  if (links_static()) result.err = without_warning_on_dlopen(result.err);
   if (tells || result.status == 0) tell(result.out + result.err);
   return result;
 }

@@ -20,6 +20,9 @@
 
 namespace lantern::tool {
 
+/// What is said of files that have no function.
+std::string without_functions(const Options& options);
+
 /// A file is compiled twice. For the staging image, whose code runs once, it is not optimised, and Clang compiles it
 /// inside the process unless it has something to say of the file. For the program it is compiled with the user's flags,
 /// without the functions that are staged and not called there (see compiler/frontend/clang/parts.hpp): an object of
@@ -63,6 +66,7 @@ class UserCode {
   /// A file of the user's: what is compiled in its place, for staging and for the program.
   struct Source {
     std::string path, whole, staged, program;  ///< the user's, and files
+    std::optional<std::vector<std::string>> exported;  ///< names of LANTERN_FUNCTIONs, where they are known
     std::optional<std::string> staged_part;
     std::optional<std::string> program_text;  ///< of the part that runs in the program, where that is compiled
     std::vector<std::pair<std::uint32_t, std::uint32_t>> left_out, kept;  ///< lines of functions
@@ -78,6 +82,8 @@ class UserCode {
 
   bool clang_may_compile(bool staging) const;
   Source prepared(const std::string& path, std::size_t i);
+  /// Error where no file has a function, which staging would find after all was compiled.
+  void require_functions() const;
   std::vector<std::string> program_flags() const;
   Object compiling(const Source& source, const std::string& text, const std::string& kind, std::size_t i,
                    const Words& flags);

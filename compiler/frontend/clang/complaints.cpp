@@ -40,17 +40,35 @@ void Complaints::refuse_braces(const Node* block) {
   complain(at.begin, 1, "the braces around staged control flow are written by a macro; write them out");
 }
 
+/// A statement that ends in a macro, and a jump behind it in the same use of that macro, are told once: what
+/// the jump needs does for both.
+void Complaints::complain_of_macro(const Node* n, bool jump, const std::string& why) {
+  const auto same_use = [n](const OfMacro& other) {
+    const Span &a = n->range, &b = other.node->range;
+    return other.node->macro == n->macro && a.begin <= b.end && b.begin <= a.end;
+  };
+  for (const OfMacro& other : of_macros_) {
+    if (!same_use(other) || other.jump == jump) continue;
+    if (other.jump) return;
+    std::erase_if(unit_.complaints,
+                  [&](const Complaint& c) { return c.at == other.node->key && c.text == other.why; });
+  }
+  of_macros_.push_back({n, jump, why});
+  complain(n->key, 1, why);
+}
+
 void Complaints::refuse_macro(const Node* n) {
   if (!n->in_macro) return;
-  complain(n->key, 1,
-           "staged control flow is written by the macro '" + n->macro +
-               "'; write out its text, or make the macro a function template");
+  complain_of_macro(n, false,
+                    "staged control flow is written by the macro '" + n->macro +
+                        "'; write out its text, or make the macro a function template");
 }
 
 void Complaints::refuse_jump(const Node* n) {
   if (!n->in_macro) return;
-  complain(n->key, 1,
-           "a jump out of staged control flow is written by the macro '" + n->macro + "', among other statements; write out its text");
+  complain_of_macro(n, true,
+                    "a jump out of staged control flow is written by the macro '" + n->macro +
+                        "', among other statements; write out its text");
 }
 
 void Complaints::refuse_function(const Function& f, bool early) {

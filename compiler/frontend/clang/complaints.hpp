@@ -36,7 +36,16 @@ class Complaints {
   Unit& unit_;
 
  private:
+  /// What one use of a macro writes: where the node begins, and what is said of it.
+  struct OfMacro {
+    const Node* node;
+    bool jump;
+    std::string why;
+  };
+  void complain_of_macro(const Node* n, bool jump, const std::string& why);
+
   std::set<std::pair<std::uint32_t, std::uint32_t>> refused_;
+  std::vector<OfMacro> of_macros_;
 };
 
 }  // namespace lantern::frontend

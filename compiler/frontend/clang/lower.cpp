@@ -475,7 +475,8 @@ class Lowering : Complaints {
       }
       std::string condition;
       for (const Span& label : s->groups[g].labels) {
-        const std::string one = found.value + " == (" + text_.substr(label.begin, label.size()) + ")";
+        const std::string one = found.value + " == " + native + "label(" + found.value + ", " +
+                                text_.substr(label.begin, label.size()) + ")";
         condition =
             condition.empty() ? one : native + "either(" + condition + ", [&] { return " + one + "; })";
       }

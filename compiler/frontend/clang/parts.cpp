@@ -123,12 +123,12 @@ class Parts {
   /// their declarations do.
   void collect(DeclContext* context) {
     for (Decl* d : context->decls()) {
-      if (d->isFromASTFile()) continue;
+      if (d->isFromASTFile() || ast_.getSourceManager().isInSystemHeader(d->getLocation())) continue;
       if (const auto* t = dyn_cast<FunctionTemplateDecl>(d)) d = t->getTemplatedDecl();
       if (const auto* t = dyn_cast<ClassTemplateDecl>(d)) d = t->getTemplatedDecl();
       if (auto* f = dyn_cast<FunctionDecl>(d)) function(f);
-      if (isa<NamespaceDecl, CXXRecordDecl, LinkageSpecDecl>(d) && places_.own(d->getLocation()))
-        collect(cast<DeclContext>(d));
+      const bool holds_functions = isa<CXXRecordDecl>(d) ? places_.own(d->getLocation()) : isa<NamespaceDecl, LinkageSpecDecl>(d);
+      if (holds_functions) collect(cast<DeclContext>(d));
       if (const auto* variable = dyn_cast<VarDecl>(d)) {
         exported(variable);
         staged_function(variable);
@@ -195,7 +195,10 @@ class Parts {
 
   /// LANTERN_FUNCTION(NAME, ...): the function that it defines, as a null pointer of its type.
   void exported(const VarDecl* variable) {
-    if (!variable->getName().starts_with("lantern_exported_") || !places_.own(variable->getLocation())) return;
+    constexpr StringRef prefix = "lantern_exported_";
+    if (!variable->getName().starts_with(prefix)) return;
+    unit_.exported.push_back(variable->getName().substr(prefix.size()).str());
+    if (!places_.own(variable->getLocation())) return;
     const auto* instance = dyn_cast_or_null<ClassTemplateSpecializationDecl>(variable->getType()->getAsCXXRecordDecl());
     // Exported<Make, Tell, F, R, std::tuple<P...>>
     if (instance == nullptr || !is_record(instance, "Exported") || instance->getTemplateArgs().size() != 5) return;

@@ -41,7 +41,10 @@ Rewritten rewrite_native(const std::string& path, const std::vector<std::string>
     return what(unit) || std::ranges::any_of(inclusions.files, what);
   };
   const auto complains = [](const Unit& u) { return !u.complaints.empty(); };
-  if (parsed.good) tell_parts(unit, inclusions, result);
+  if (parsed.good) {
+    tell_parts(unit, inclusions, result);
+    result.exported = unit.exported;
+  }
   if (!any([](const Unit& u) { return !u.functions.empty() || !u.complaints.empty(); })) {
     // Nothing for us: what is wrong with the file, its compiler will say.
     result.text = unit.text;

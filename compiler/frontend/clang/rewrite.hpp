@@ -33,6 +33,8 @@ struct Rewritten {
   std::optional<std::string> program_part, staged_part;
   /// First and last lines of functions that the program's part is without, and that it has.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> left_out, kept;
+  /// The names of the file's LANTERN_FUNCTIONs and of those in headers of the user's, where the file was read without errors.
+  std::optional<std::vector<std::string>> exported;
   bool compiler_failed = false;  ///< the messages are Clang's
   std::string messages;          ///< "file:line:col: error: ...", each with the line and a caret
 };

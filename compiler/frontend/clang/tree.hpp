@@ -140,6 +140,7 @@ struct Unit {
   std::optional<std::string> program_part;  ///< what runs in the program, without what is staged alone; see parts.hpp
   std::optional<std::string> staged_part;   ///< what is staged, without what runs in the program alone
   std::vector<Span> left_out, kept;  ///< functions that the program's part is without, and that it has
+  std::vector<std::string> exported;  ///< names of LANTERN_FUNCTIONs, those of the headers that it includes too
   bool whole_program = false;  ///< no other file calls its functions
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::unique_ptr<Function>> functions;  ///< of the file, outermost first; lambdas too
