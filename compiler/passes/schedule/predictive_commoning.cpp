@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <ranges>
+#include <unordered_set>
 #include <vector>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
@@ -53,9 +54,24 @@ class Commoning {
       const auto at = std::ranges::find(use.updates, op);
       const bool last =
           std::all_of(at + 1, use.updates.end(), [&](const Op* later) { return no_alias(*op, *later); });
-      return last && untouched(read, use) ? const_cast<Op*>(op) : nullptr;
+      return last && untouched(read, use) && is_made_of(op->operands.back(), read.result()) ? const_cast<Op*>(op) : nullptr;
     }
     return nullptr;
+  }
+
+  /// True where a value is computed of another one in the iteration: other reads wait for nothing, and loops without such
+  /// a cycle are better off in memory.
+  bool is_made_of(const Value* v, const Value* of) const {
+    std::unordered_set<const Value*> seen;
+    std::vector<const Value*> work{v};
+    while (!work.empty()) {
+      const Value* const now = work.back();
+      work.pop_back();
+      if (now == of) return true;
+      if (!now->def || now->block != body_ || !seen.insert(now).second) continue;
+      work.insert(work.end(), now->def->operands.begin(), now->def->operands.end());
+    }
+    return false;
   }
 
   /// True where an iteration writes, and the next one reads, the same element.

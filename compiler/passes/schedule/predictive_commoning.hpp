@@ -8,8 +8,8 @@
 // one adds to the element that its next iteration reads. Elements are written as before. (Callahan, Carr and
 // Kennedy, "Improving register allocation for subscripted variables", PLDI 1990.)
 //
-// Requires: the loop's iterations run in order, one at a time, and the element's index is that of the write
-// in the iteration before; what else is written on the way lies elsewhere.
+// Requires: what is written is computed of what is read; the loop's iterations run in order, one at a time, and
+// the element's index is that of the write in the iteration before; what else is written on the way lies elsewhere.
 #pragma once
 
 #include "lantern/ir/graph.hpp"
