@@ -376,6 +376,7 @@ void run_pipeline(ir::Module& module, const PipelineOptions& options) {
   if (options.opt_level <= 0) {
     for (ir::Function* f : module.functions()) guard_zeros(*f);
     keep_shape_checks(module);  // what nothing needs is not printed
+    if (options.device) unwind(module);  // a GPU runs no continuations; before lower, whose loops unwind does not take
     lower(module, {.fuse = false});
     parallel(module, options.reassociate);  // a GPU runs nothing else
     if (options.check_values) value_checks(module);

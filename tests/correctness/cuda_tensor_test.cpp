@@ -169,6 +169,12 @@ TEST_CASE("gradients as kernels", "[cuda]") {
   check_cuda("rows_slope", grad([](Matrix x) { return sum(softmax<1>(x) * x); }), {}, numbers({50, 11}));
 }
 
+TEST_CASE("gradients of functions that are called several times", "[cuda]") {
+  const auto layer = FUN<Tensor<double, dyn>(Tensor<double, dyn>)>("layer", [](auto, Row x) { return tanh(x) * x; });
+  check_cuda(
+      "three_layers", grad([&](Row x) { return sum(layer(layer(layer(x)))); }), {}, numbers({9}));
+}
+
 TEST_CASE("loops around tensors launch kernels", "[cuda]") {
   const auto heat = [](Row u, Rep<std::int64_t> steps) {
     return FOR(0, steps, u, [](Rep<std::int64_t>, Row now) {

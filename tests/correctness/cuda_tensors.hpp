@@ -197,6 +197,8 @@ std::string check_cuda(const std::string& name, F f, const Cuda& settings, const
   const std::string own = compile(f, {.target = Target::cuda, .name = name}).source("cuda");
   if (settings.nvcc && codegen::find_nvcc()) CHECK(!codegen::object_with_nvcc(own).empty());
   emulate(own);
+  INFO("for the GPU, not optimised");
+  emulate(compile(f, {.target = Target::cuda, .opt = 0, .name = name}).source("cuda"));
   return text;
 }
 

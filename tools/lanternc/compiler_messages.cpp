@@ -289,6 +289,8 @@ std::vector<MessageGroup> groups_of(const std::string& output) {
     } else if (auto place = link_in(line)) {
       next.chain.push_back(std::move(*place));
       shown = nullptr;
+    } else if (is_closing_word(line)) {
+      shown = nullptr;
     } else if (auto message = message_in(line)) {
       message->first_line = raw;
       message->include = std::move(next.include);
@@ -302,8 +304,6 @@ std::vector<MessageGroup> groups_of(const std::string& output) {
     } else if (is_heading(line)) {
       next.chain.clear();
       next.headed = true;
-      shown = nullptr;
-    } else if (is_closing_word(line)) {
       shown = nullptr;
     } else if (shown != nullptr) {
       shown->below.push_back(raw);
