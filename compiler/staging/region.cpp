@@ -76,15 +76,15 @@ void StorageBase::meet(Staging& s, ir::Kind kind, Access access) {
     raise_at(place_of(s, datum_, made == s.ended_regions.end() ? around : made->second),
              other ? function_ended : outside_its_region);
   }
-  const bool unset = access == Access::read && datum_.empty() && reads_first(std::span(regions).subspan(at));
-  if (unset) return;  // whoever uses it is told
+  // An operation raises. A copy may get its value later in the iteration, as in a rotation of variables.
+  if (access == Access::read && datum_.empty() && reads_first(std::span(regions).subspan(at))) return;
   if (datum_.empty() && kind < ir::Kind::tensor) datum_ = Datum::zero(ir::Type(kind));
   for (; at < regions.size(); ++at) regions[at]->meet(*this);
 }
 
-const Datum& StorageBase::read_staged(ir::Kind kind) const {
+const Datum& StorageBase::read_staged(ir::Kind kind, Access access) const {
   if (region_ != 0 && region_ < detached)
-    if (Staging* s = context().staging) const_cast<StorageBase*>(this)->meet(*s, kind, Access::read);
+    if (Staging* s = context().staging) const_cast<StorageBase*>(this)->meet(*s, kind, access);
   return datum_;
 }
 
@@ -109,7 +109,7 @@ Datum StorageBase::take_staged(ir::Kind kind) noexcept {
   if (own) return std::move(datum_);
   // What cannot be read here is copied: who uses it is told why.
   try {
-    return read_staged(kind);
+    return read_staged(kind, Access::copy);
   } catch (...) {
     return datum_;
   }

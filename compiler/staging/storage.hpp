@@ -65,7 +65,8 @@ class StorageBase {
 
   static bool staging() noexcept { return graphs_under_construction.load(std::memory_order_relaxed) != 0; }
   static std::uint64_t here() noexcept { return staging() ? current_region() : 0; }
-  const Datum& read(ir::Kind kind) const { return staging() ? read_staged(kind) : datum_; }
+  enum class Access { read, copy, write };
+  const Datum& read(ir::Kind kind, Access access) const { return staging() ? read_staged(kind, access) : datum_; }
   void write_staged(Datum d, ir::Kind kind);
   /// What a variable that is moved from holds; it keeps it, unless it is of this region.
   Datum take(ir::Kind kind) noexcept { return staging() ? take_staged(kind) : std::move(datum_); }
@@ -84,9 +85,8 @@ class StorageBase {
 
   static std::uint64_t current_region() noexcept;
   void follow(const Staging& s) noexcept;
-  enum class Access { read, write };
   void meet(Staging& s, ir::Kind kind, Access access);
-  const Datum& read_staged(ir::Kind kind) const;
+  const Datum& read_staged(ir::Kind kind, Access access) const;
   Datum take_staged(ir::Kind kind) noexcept;
   void end() noexcept;
 
@@ -96,7 +96,8 @@ class StorageBase {
 };
 
 /// `kind`: of the type of a scalar; tensor otherwise. A scalar that has no value yet is zero in a region further in where it
-/// is assigned there, or may have been: by another branch, or an earlier iteration. C++ leaves open what it is.
+/// is copied or assigned there, or may have been assigned: by another branch, or an earlier iteration. C++ leaves open what
+/// it is.
 template <ir::Kind kind>
 class Storage : public StorageBase {
  public:
@@ -104,10 +105,10 @@ class Storage : public StorageBase {
   explicit Storage(Datum d) noexcept : StorageBase(std::move(d)) {}
   template <std::invocable F>
   explicit Storage(const F& make) : StorageBase(make) {}
-  Storage(const Storage& o) : StorageBase(o, o.get()) {}
+  Storage(const Storage& o) : StorageBase(o, o.copied()) {}
   Storage(Storage&& o) noexcept : StorageBase(o, o.take(kind)) {}
   Storage& operator=(const Storage& o) {
-    if (staging()) write_staged(o.get(), kind);
+    if (staging()) write_staged(o.copied(), kind);
     else datum_ = o.datum_;
     return *this;
   }
@@ -117,7 +118,10 @@ class Storage : public StorageBase {
     return *this;
   }
   /// The value at the place of the program that is being staged.
-  const Datum& get() const { return read(kind); }
+  const Datum& get() const { return read(kind, Access::read); }
+
+ private:
+  const Datum& copied() const { return read(kind, Access::copy); }
 };
 
 /// A copy of a function that outlives the region it is made in.

@@ -227,6 +227,62 @@ TEST_CASE("a Rep without a value is 0 where a branch or an earlier iteration may
   for (const Target target : {Target::c, Target::cpp}) CHECK(compile(last, {.target = target})(2.0) == 6.0);
 }
 
+TEST_CASE("a Rep without a value that is copied, moved or swapped in a loop gets its value later") {
+  using Real = Rep<double>;
+  using Integer = Rep<int64_t>;
+  struct Pair {
+    Real a, b;
+  };
+  const auto swapped = [](Real x, Integer n) {
+    Real a = x, b;
+    FOR(Integer(0), n, [&](Integer i) {
+      std::swap(a, b);
+      IF(i == 0, [&] { a = x * 2.0; });
+    });
+    return a;
+  };
+  const auto copied = [](Real x, Integer n) {
+    Real a = x, b;
+    FOR(Integer(0), n, [&](Integer) {
+      const Real t = b;
+      b = a;
+      a = t;
+    });
+    return a;
+  };
+  const auto history = [](Real x, Integer n) {
+    std::array<Real, 3> h;
+    FOR(Integer(0), n, [&](Integer i) {
+      h[2] = std::move(h[1]);
+      h[1] = h[0];
+      h[0] = x * cast<double>(i + 1);
+    });
+    return h[0] + 10.0 * h[1] + 100.0 * h[2];
+  };
+  const auto members = [](Real x, Integer n) {
+    Pair s;
+    s.a = x;
+    FOR(Integer(0), n, [&](Integer) {
+      Pair t = s;
+      t.a = t.a * x;
+      s = t;
+    });
+    return s.a;
+  };
+  for (const int opt : {0, 2}) {
+    const CompileOptions options{.target = Target::c, .opt = opt};
+    const auto values = [&](auto f) {
+      const auto c = compile(f, options);
+      return std::vector<double>{c(0.5, 0), c(0.5, 1), c(0.5, 2), c(0.5, 3), c(0.5, 4)};
+    };
+    CHECK(values(swapped) == std::vector{0.5, 1.0, 0.5, 1.0, 0.5});
+    CHECK(values(grad<0>(swapped)) == std::vector{1.0, 2.0, 1.0, 2.0, 1.0});
+    CHECK(values(copied) == std::vector{0.5, 0.0, 0.5, 0.0, 0.5});
+    CHECK(compile(history, options)(0.5, 4) == 2.0 + 15.0 + 100.0);
+    CHECK(values(members) == std::vector{0.5, 0.25, 0.125, 0.0625, 0.03125});
+  }
+}
+
 TEST_CASE("staging that does not end") {
   struct Recursive {
     static Rep<double> f(Rep<double> x, int n) { return n < 0 ? x : x * f(x - 1.0, n + 1); }

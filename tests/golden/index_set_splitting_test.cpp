@@ -386,3 +386,23 @@ TEST_CASE("index_set_splitting: random recurrences and their derivatives", "[pas
       }
   }
 }
+
+TEST_CASE("index_set_splitting: loops that begin differently keep the order of what follows them", "[passes]") {
+  const auto check = [](std::int64_t n) {
+    INFO(n << " iterations");
+    const auto f = [&](Rep<double> x) {
+      return FOR(Rep<std::int64_t>(0), Rep<std::int64_t>(n), Rep<double>(0.0), [&](Rep<std::int64_t> i, Rep<double> y) {
+        return IF(
+            i == 0, [&] { return x; }, [&] { return y * x; });
+      });
+    };
+    const double nth = std::pow(0.7, static_cast<double>(n - 1));
+    for (const Target target : {Target::c, Target::cpp}) {
+      CHECK(compile(f, {.target = target})(0.7) == Approx(0.7 * nth));
+      CHECK(compile(grad(f), {.target = target})(0.7) == Approx(static_cast<double>(n) * nth));
+      CHECK(compile(grad(grad(f)), {.target = target})(0.7) == Approx(static_cast<double>(n * (n - 1)) * nth / 0.7));
+    }
+    CHECK(eager(grad(f))(0.7) == Approx(static_cast<double>(n) * nth));
+  };
+  for (const std::int64_t n : {1, 2, 3, 5, 6, 9, 20}) check(n);
+}

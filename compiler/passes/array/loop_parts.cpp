@@ -1,7 +1,5 @@
 #include "lantern/compiler/passes/array/loop_parts.hpp"
 
-#include <deque>
-
 #include "lantern/ir/clone.hpp"
 
 namespace lantern::passes {
@@ -11,23 +9,25 @@ namespace {
 /// A branch on a condition whose answer is known gives way to the side that runs.
 void take_known_sides(ir::Builder& b, const Value* known, bool answer, std::vector<Value*>& next) {
   Block* const block = b.block();
-  std::deque<Op*> ops(block->ops.begin(), block->ops.end());
-  block->ops.clear();
   Renaming now;
-  while (!ops.empty()) {
-    Op* const op = ops.front();
-    ops.pop_front();
+  for (std::size_t i = 0; i < block->ops.size();) {
+    Op* const op = block->ops[i];
     if (!op->is(Opcode::branch_) || op->operands[0] != known) {
-      b.take(op);
+      ++i;
       continue;
     }
     Block* const side = op->blocks[answer ? 0 : 1];
-    for (std::size_t i = 0; i < op->results.size(); ++i) now[op->results[i]] = side->yields()[i];
-    ops.insert(ops.begin(), side->ops.begin(), side->ops.end() - 1);
+    for (std::size_t r = 0; r < op->results.size(); ++r) now[op->results[r]] = side->yields()[r];
+    ir::Builder here = ir::Builder::before(op);
+    for (Op* inner : std::vector<Op*>(side->ops.begin(), side->ops.end() - 1)) here.take(inner);
+    std::erase(block->ops, op);
   }
-  ir::replace_uses(block, now);
-  for (Value*& v : next)
+  const auto follow = [&](Value*& v) {  // through branches in sides
     for (auto it = now.find(v); it != now.end(); it = now.find(v)) v = it->second;
+  };
+  for (auto& [result, value] : now) follow(value);
+  ir::replace_uses(block, now);
+  for (Value*& v : next) follow(v);
 }
 
 }  // namespace
