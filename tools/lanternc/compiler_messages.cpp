@@ -436,6 +436,8 @@ bool has_word(string_view line, string_view word) {
   return false;
 }
 
+std::string complaint(const std::string& place, const std::string& words) { return place + "error: " + words + "\n"; }
+
 /// A macro of the user's that replaces a name in Lantern's headers, which then do not compile: what is said
 /// in the place of all errors that follow from it.
 std::optional<std::string> told_of_macro(const std::vector<MessageGroup>& groups,
@@ -460,16 +462,14 @@ std::optional<std::string> told_of_macro(const std::vector<MessageGroup>& groups
                               return is_error(g.main) && in_headers(g.main.place);
                             });
     if (!name.empty() && by_headers)
-      return first->main.place.file + ":" + std::to_string(first->main.place.line) +
-             ":9: error: the macro '" + std::string(name) +
-             "' replaces a name in Lantern's headers: include them above it, or give it another name\n";
+      return complaint(first->main.place.file + ":" + std::to_string(first->main.place.line) + ":9: ",
+                       "the macro '" + std::string(name) + "' replaces a name in Lantern's headers: include them above it, or give it another name");
   }
   if (!in_header) return std::nullopt;
   const std::string line = line_of(first->main.place);
   for (const std::string& name : options.macros)
     if (has_word(line, name))
-      return "error: the macro '" + name + "' of -D" + name +
-             " replaces a name in Lantern's headers: give it another name, of several letters\n";
+      return complaint({}, "the macro '" + name + "' of -D" + name + " replaces a name in Lantern's headers: give it another name, of several letters");
   return std::nullopt;
 }
 

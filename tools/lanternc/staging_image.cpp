@@ -114,8 +114,7 @@ StagingImage load_staging_image(UserCode& code, const Options& options) {
   load(code);
   StagingImage image{distinct(core::driver::registered())};
   if (image.functions.empty() && options.with_jit) return image;  // all is compiled in process
-  if (image.functions.empty())
-    throw Error(without_functions(options));
+  if (image.functions.empty()) refuse_without_functions(options);
   if (!options.function.empty()) {
     const std::string all = names(image.functions);
     std::erase_if(image.functions, [&](const core::driver::Registered& f) { return f.name != options.function; });

@@ -141,10 +141,10 @@ UserCode::Source UserCode::prepared(const std::string& path, std::size_t i) {
   return source;
 }
 
-std::string without_functions(const Options& options) {
+void refuse_without_functions(const Options& options) {
   std::string files;
   for (const std::string& f : options.sources) files += (files.empty() ? "" : ", ") + f;
-  return "no LANTERN_FUNCTION in " + files + "; write LANTERN_FUNCTION(name, program) at namespace scope";
+  throw Error("no LANTERN_FUNCTION in " + files + "; write LANTERN_FUNCTION(name, program) at namespace scope");
 }
 
 /// Whether a file is linked that brings code of its own.
@@ -157,7 +157,7 @@ void UserCode::require_functions() const {
   const auto has_none = [](const Source& s) { return s.exported && s.exported->empty(); };
   if (!options_.with_jit && std::ranges::all_of(sources_, has_none) &&
       std::ranges::none_of(options_.link_flags, brings_objects))
-    throw Error(without_functions(options_));
+    refuse_without_functions(options_);
 }
 
 Words UserCode::program_flags() const {

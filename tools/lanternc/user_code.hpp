@@ -20,8 +20,8 @@
 
 namespace lantern::tool {
 
-/// What is said of files that have no function.
-std::string without_functions(const Options& options);
+/// Raises for files that have no function.
+[[noreturn]] void refuse_without_functions(const Options& options);
 
 /// A file is compiled twice. For the staging image, whose code runs once, it is not optimised, and Clang compiles it
 /// inside the process unless it has something to say of the file. For the program it is compiled with the user's flags,

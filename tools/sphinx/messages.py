@@ -22,7 +22,7 @@ PARTS = {
     "lanternc": ["tools/lanternc"],
 }
 CALL = re.compile(r"\b(?:throw\s+(?:lantern::)?(?:core::)?(?:Error|PlacedError)|(?:\w+::)*(?:fail|fail_at|raise_at|refuse(?!_trees)\w*|require|raise|complain\w*|complaints\.push_back|obstacle|stuck|deprecated|nodiscard|told)"
-                  r"|static_assert|lt_fail|LANTERN_TOLD|throw\s+Unknown)\s*\(|\bdraft\s*<<|\bTold<(?=#name|\")")
+                  r"|static_assert|lt_fail|LANTERN_TOLD|throw\s+Unknown)\s*\(|\bdraft\s*<<|\bfound->main\.text\s*=|\bconst char\* kind\s*=|\bTold<(?=#name|\")")
 STATEMENT = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"|[^;"])*')
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
