@@ -114,7 +114,6 @@ std::vector<ir::Value*> canonicalise_loop(ir::Module& module, ir::Op* loop) {
 /// A loop in the form that is best to differentiate.
 std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop) {
   passes::canonical_loops(module, loop);
-  passes::unroll_recurrences(loop);
   passes::forward_stored(loop);
   passes::SplitBuffers split = passes::circular_buffers(module, loop);
   for (ir::Op* other : split.alternatives) canonicalise_loop(module, other);

@@ -1,7 +1,6 @@
 // Innermost loops first: what is written out may leave the loop around an innermost one.
 #include "lantern/compiler/passes/array/full_unrolling.hpp"
 
-#include "lantern/compiler/passes/analysis/iterations.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/canonical/unroll.hpp"
@@ -29,34 +28,7 @@ std::int64_t iterations_to_write(Op* loop) {
   return fits && size * static_cast<std::size_t>(*iterations) <= most_unrolled_operations ? *iterations : 0;
 }
 
-/// True where an iteration makes another number of the one that the iteration before has made, other than a
-/// sum: what a derivative would keep of each.
-bool carries_numbers(const Op* loop) {
-  const Uses uses(loop);
-  for (std::size_t i = 0; i < loop->operands.size(); ++i) {
-    const Value* const state = loop->blocks[1]->params[i];
-    if (!state->type.is_scalar() || !state->type.is_differentiable() || loop->blocks[1]->yields()[i] == state)
-      continue;
-    if (combination(uses, loop, i).combine != ir::Combine::sum) return true;
-  }
-  return false;
-}
-
 }  // namespace
-
-void unroll_recurrences(Op* outermost) {
-  Block* const body = outermost->blocks[1];
-  for (bool any = true; any;) {
-    any = false;
-    for (Op* loop : loops_in(body)) {
-      const std::int64_t iterations = iterations_to_write(loop);
-      if (iterations == 0 || !carries_numbers(loop)) continue;
-      ir::replace_uses(body, ir::pairs(loop->results, unrolled(loop, iterations)));
-      erase({loop});
-      any = true;
-    }
-  }
-}
 
 void full_unrolling(ir::Module& module) {
   for (ir::Function* f : module.functions()) {
