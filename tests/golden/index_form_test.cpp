@@ -162,7 +162,7 @@ TEST_CASE("elements of a row, by what a branch has found", "[analysis]") {
                    first + "%b = add %one, %zero : i64"));
   CHECK_FALSE(rows_apart("%d = lt %zero, %n : bool %e = le %four, %m : bool %c = lor %d, %e : bool",
                          first + "%b = add %one, %zero : i64"));
-  // AND as a branch, one side of which is a constant; OR tells nothing of its second side.
+  // AND is a branch with a constant on one side. OR tells nothing of its second side.
   const auto asked_second = [](const std::string& first_holds, const std::string& constant) {
     return "%d = lt %zero, %n : bool %e = " + first_holds + " %d : bool %c = branch %e : bool { %f = le %four, %m : bool yield %f } " +
            "else { %g = constant " + constant + " : bool yield %g }";

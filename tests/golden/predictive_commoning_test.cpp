@@ -54,7 +54,7 @@ D table(A a, I n) {
   return IF(
       n > 0, [&] { return d[n * n - 1]; }, [&] { return D(0.0); });
 }
-/// Two writes in an iteration, of which the second is the last.
+/// An iteration writes twice. The next one reads what the second write has left.
 D twice(A a, I n) {
   A y = a;
   FOR(1, n, [&](I i) {

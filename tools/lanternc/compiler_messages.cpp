@@ -391,7 +391,7 @@ void join_name_errors(std::vector<MessageGroup>& groups) {
   std::erase_if(groups, follows);
 }
 
-/// LANTERN_FUNCTION(my::g, f): the macro makes names of it, of which each is an error.
+/// LANTERN_FUNCTION(my::g, f): the macro makes several names of my::g, and the compiler refuses each.
 void join_qualified_names(std::vector<MessageGroup>& groups) {
   const auto tells = [](const MessageGroup& g) {
     return is_error(g.main) && g.main.text.find("lantern_program_") != std::string::npos &&

@@ -58,9 +58,9 @@ std::vector<Function*> callees_first(const ir::Module& module) {
 }
 
 /// The calls of one function's straight-line code.
-class Expansion {
+class CallExpansion {
  public:
-  explicit Expansion(Function& f) : function_(f) {}
+  explicit CallExpansion(Function& f) : function_(f) {}
 
   bool run(const std::unordered_set<const Function*>& whole) {
     std::vector<const Op*> calls;
@@ -157,7 +157,7 @@ void inline_expansion(ir::Module& module) {
   std::vector<Function*> longer;
   for (Function* f : order) {
     if (!is_direct(*f)) continue;
-    if (Expansion(*f).run(whole)) longer.push_back(f);
+    if (CallExpansion(*f).run(whole)) longer.push_back(f);
     whole.insert(f);
   }
   if (longer.empty()) return;

@@ -183,7 +183,7 @@ std::vector<Op*> reads_below(Block* block) {
 struct ReadParts {
   std::vector<std::vector<IndexRange>> parts;
   std::vector<std::pair<std::size_t, std::size_t>>
-      reads;  ///< which of the reads below the loop's body is of which part
+      reads;  ///< pairs: a read below the loop's body, by its number, and the number of its part
   std::vector<std::pair<std::size_t, Value*>>
       left;  ///< and which finds its element where the forward part has left it
   bool whole = true, known = true;

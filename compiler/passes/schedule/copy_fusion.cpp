@@ -11,6 +11,7 @@
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/array/dead_fills.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/schedule/element_nests.hpp"
 #include "lantern/compiler/passes/schedule/equal_numbers.hpp"
 #include "lantern/compiler/passes/schedule/loop_order.hpp"
 #include "lantern/compiler/passes/support/build_loop.hpp"
@@ -314,7 +315,7 @@ class RowFill {
       at.pop_back();
       return next;
     });
-    for (Value* p : made->def->blocks[1]->params) p->combine = p->type.is_tensor() ? Combine::element : Combine::index;
+    mark_parallel_over_elements(made->def);
     return made;
   }
 

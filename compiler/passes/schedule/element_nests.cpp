@@ -83,8 +83,7 @@ class Reshaping {
           element_.pop_back();
           return next;
         });
-    for (Value* p : after[0]->def->blocks[1]->params)
-      p->combine = p->type.is_tensor() ? Combine::element : Combine::index;
+    mark_parallel_over_elements(after[0]->def);
     return after;
   }
 
@@ -181,6 +180,10 @@ std::vector<Op*> perfect_nest(Op* loop) {
   std::vector<Op*> all;
   for (; loop; loop = only_loop(loop->blocks[1])) all.push_back(loop);
   return all;
+}
+
+void mark_parallel_over_elements(Op* loop) {
+  for (Value* p : loop->blocks[1]->params) p->combine = p->type.is_tensor() ? Combine::element : Combine::index;
 }
 
 bool works_on_elements(const Op* loop) {

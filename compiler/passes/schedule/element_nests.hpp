@@ -12,6 +12,8 @@ namespace lantern::passes {
 std::vector<ir::Op*> perfect_nest(ir::Op* loop);
 /// Elements of its own in each iteration, counted from 0; by what threads of a GPU can do.
 bool works_on_elements(const ir::Op* loop);
+/// Marks a new loop over elements as parallel: each iteration has elements of its own in the tensors that it hands on.
+void mark_parallel_over_elements(ir::Op* loop);
 /// A nest whose iterations go through all elements of tensors of one shape, each at its own, and ask no index
 /// for anything else.
 bool goes_through_elements(const std::vector<ir::Op*>& nest, const EqualNumbers& equal);

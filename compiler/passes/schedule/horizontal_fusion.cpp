@@ -229,7 +229,7 @@ class SideBySide {
           next.insert(next.begin(), inside.add({now[0], inside.integer(1)}));
           return next;
         });
-    mark(after[0]->def);
+    mark_parallel_over_elements(after[0]->def);
     ir::Renaming outside;
     for (const Part& p : parts) {
       const Op* const loop = p.member->loop;
@@ -246,10 +246,6 @@ class SideBySide {
     for (const Member& m : g.members)
       remark("horizontal_fusion", m.loop->loc,
              "is one launch with " + std::to_string(g.members.size() - 1) + " other loops");
-  }
-
-  static void mark(Op* loop) {
-    for (Value* p : loop->blocks[1]->params) p->combine = p->index == 0 ? Combine::index : Combine::element;
   }
 
   /// How many iterations a loop has, or a flat nest.
@@ -299,7 +295,7 @@ class SideBySide {
     const LoopValues after = build_for(
         b, first, last, state,
         [&](Builder& in, Value* index, const LoopValues& now) { return body(around, in, p, index, now); });
-    mark(after[0]->def);
+    mark_parallel_over_elements(after[0]->def);
     return after;
   }
 

@@ -11,6 +11,7 @@
 #include "lantern/compiler/passes/analysis/live_uses.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
+#include "lantern/compiler/passes/schedule/element_nests.hpp"
 #include "lantern/compiler/passes/schedule/loop_order.hpp"
 #include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/compiler/passes/support/remarks.hpp"
@@ -54,7 +55,7 @@ class Windows {
 
   const Level& of_dimension(std::size_t d) const { return *std::ranges::find(levels_, d, &Level::dimension); }
 
-  /// One loop in the other, down to additions to the one tensor, of which nothing is read.
+  /// A perfect nest whose innermost body adds to one tensor. Nothing in the nest reads that tensor.
   bool follow() {
     Op* loop = nest_;
     for (;; loop = only_loop(loop->blocks[1])) {
@@ -183,8 +184,7 @@ class Windows {
                                          element.pop_back();
                                          return LoopValues{next};
                                        });
-    for (Value* p : after[0]->def->blocks[1]->params)
-      p->combine = p->type.is_tensor() ? Combine::element : Combine::index;
+    mark_parallel_over_elements(after[0]->def);
     return after[0];
   }
 
