@@ -24,6 +24,7 @@ set(pipeline_sees ${direct_sees} ${schedule_sees} ${memory_sees} ${passes})
 set(codegen_sees ${analysis_sees} codegen codegen/c codegen/cpp codegen/cuda)
 set(toolchain_sees ${codegen_sees} ${runtime_sees} codegen/toolchain)
 set(driver_sees ${library_sees} ${pipeline_sees} ${toolchain_sees} compiler/driver)
+set(drawing_sees ${ir_sees} compiler/drawing)
 set(calculus_sees ${staging_sees} compiler/calculus)
 set(frontend_sees ${toolchain_sees} compiler/frontend/clang)
 

@@ -1,12 +1,12 @@
 // The graph as boxes and rows, and the image that is made of them.
-#include "lantern/ir/drawing.hpp"
+#include "lantern/compiler/drawing/drawing.hpp"
 
 #include <catch2/catch.hpp>
 #include <string>
 
 #include "../occurrences.hpp"
 #include "lantern/ir/parse.hpp"
-#include "lantern/ir/svg.hpp"
+#include "lantern/compiler/drawing/svg.hpp"
 
 using namespace lantern::ir;
 

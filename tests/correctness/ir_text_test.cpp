@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-#include "lantern/ir/drawing.hpp"
-#include "lantern/ir/svg.hpp"
+#include "lantern/compiler/drawing/drawing.hpp"
+#include "lantern/compiler/drawing/svg.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"

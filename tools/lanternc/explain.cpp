@@ -11,11 +11,11 @@
 #include "lantern/codegen/kernels.hpp"
 #include "lantern/codegen/narrow_tensors.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
-#include "lantern/compiler/passes/analysis/traffic.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/ir/op.hpp"
 #include "message_times.hpp"
+#include "traffic.hpp"
 
 namespace lantern::tool {
 
@@ -540,7 +540,7 @@ class Explanation {
 }  // namespace
 
 std::string traffic_text(const ir::Module& module) {
-  const passes::Traffic traffic = passes::traffic(module);
+  const Traffic traffic = tool::traffic(module);
   bool known = traffic.complete;
   const auto name = [&](const passes::Unknown& u) {
     const Value& v = *u.value;
@@ -551,9 +551,9 @@ std::string traffic_text(const ir::Module& module) {
     if (!u.is_size() || text == "?") return text;
     return text + (v.type.rank() == 1 ? ".size()" : ".dim(" + std::to_string(u.dimension) + ")");
   };
-  const auto sum = [&](const std::vector<passes::Amount>& all) {
+  const auto sum = [&](const std::vector<Amount>& all) {
     codegen::ByteCount bytes;
-    for (const passes::Amount& a : all)
+    for (const Amount& a : all)
       for (const auto& [product, n] : a.form.terms()) {
         codegen::ByteCount term(static_cast<double>(n) * a.factor);
         for (const passes::Unknown& u : product) term = term * codegen::ByteCount::named(name(u));

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lantern/ir/svg.hpp"
+#include "lantern/compiler/drawing/svg.hpp"
 
 namespace lantern::tool {
 

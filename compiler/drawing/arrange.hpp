@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lantern/ir/drawing.hpp"
+#include "lantern/compiler/drawing/drawing.hpp"
 
 namespace lantern::ir {
 

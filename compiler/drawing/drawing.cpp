@@ -1,11 +1,11 @@
 // Reads statements off the graph.
-#include "lantern/ir/drawing.hpp"
+#include "lantern/compiler/drawing/drawing.hpp"
 
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
 
-#include "lantern/ir/arrange.hpp"
+#include "lantern/compiler/drawing/arrange.hpp"
 #include "lantern/ir/infix.hpp"
 #include "lantern/ir/print.hpp"
 

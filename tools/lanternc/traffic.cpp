@@ -1,5 +1,5 @@
 // One walk over the program: accesses of a nest are collected, then each footprint is counted in its loops.
-#include "lantern/compiler/passes/analysis/traffic.hpp"
+#include "traffic.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,9 @@
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/shape.hpp"
 
-namespace lantern::passes {
+namespace lantern::tool {
+
+using namespace passes;
 
 namespace {
 
@@ -272,4 +274,4 @@ double magnitude(const Amount& a) {
 
 Traffic traffic(const ir::Module& module) { return Walk(module).take(); }
 
-}  // namespace lantern::passes
+}  // namespace lantern::tool

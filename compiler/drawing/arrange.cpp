@@ -1,6 +1,6 @@
 // A layered drawing (Sugiyama, Tagawa, Toda 1981): levels from the last use upwards, then an order within
 // each row that keeps edges short.
-#include "lantern/ir/arrange.hpp"
+#include "lantern/compiler/drawing/arrange.hpp"
 
 #include <algorithm>
 #include <cmath>

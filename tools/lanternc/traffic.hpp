@@ -13,12 +13,12 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 
-namespace lantern::passes {
+namespace lantern::tool {
 
 /// So many times a polynomial of numbers and sizes. A value that is no integer counts the iterations of the loop whose
 /// body has it as its first parameter.
 struct Amount {
-  IndexForm form;
+  passes::IndexForm form;
   double factor = 1;
 };
 
@@ -35,4 +35,4 @@ Traffic traffic(const ir::Module& module);
 /// A size with every unknown number taken for 1000, to compare two.
 double magnitude(const Amount& a);
 
-}  // namespace lantern::passes
+}  // namespace lantern::tool

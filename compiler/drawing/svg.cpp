@@ -1,5 +1,5 @@
 // Sizes from the inside, then places from the outside.
-#include "lantern/ir/svg.hpp"
+#include "lantern/compiler/drawing/svg.hpp"
 
 #include <algorithm>
 #include <charconv>
