@@ -1,7 +1,9 @@
 // What a parallel loop reads of an array that is overwritten later is kept in parts: the rows that it reads,
 // not what lies between them.
 #include <catch2/catch.hpp>
+#include <regex>
 
+#include "../occurrences.hpp"
 #include "row_programs.hpp"
 
 using namespace lantern;
@@ -64,6 +66,36 @@ D branched(A a, I n, I m) {
   return s;
 }
 
+/// Columns of a matrix made orthogonal one after another: of the matrix each step reads one column before it changes.
+D columns(A a, I n, I m) {
+  M q = fill(D(0.0), n, m);
+  FOR(0, n, [&](I i) { FOR(0, m, [&](I k) { q = q.set(i, k, a[i * m + k]); }); });
+  D s = 0.0;
+  FOR(0, m, [&](I k) {
+    const D r = sqrt(total(n, [&](I i) { return q(i, k) * q(i, k); }));
+    s += r;
+    FOR(0, n, [&](I i) { q = q.set(i, k, q(i, k) / r); });
+    FOR(k + 1, m, [&](I j) {
+      const D p = total(n, [&](I i) { return q(i, k) * q(i, j); });
+      FOR(0, n, [&](I i) { q = q.set(i, j, q(i, j) - p * q(i, k)); });
+    });
+  });
+  return s;
+}
+/// Factors of a matrix, column by column: a sum goes to the smaller of two counters, and all that it reads is final.
+D crout(A a, I n, I m) {
+  M l = fill(D(0.0), n, n);
+  FOR(0, n, [&](I i) { FOR(0, n, [&](I j) { l = l.set(i, j, a[i * m + j]); }); });
+  FOR(0, n, [&](I j) {
+    FOR(0, n, [&](I i) {
+      const D s = total(min(i, j), [&](I k) { return l(i, k) * l(k, j); });
+      l = l.set(i, j, l(i, j) - s);
+    });
+    FOR(j + 1, n, [&](I i) { l = l.set(i, j, l(i, j) / l(j, j)); });
+  });
+  return total(n, [&](I i) { return log(abs(l(i, i))); });
+}
+
 /// Rows that are far from a combination of others.
 std::vector<double> rows(std::size_t n) {
   std::vector<double> v(n);
@@ -92,6 +124,25 @@ TEST_CASE("parts of arrays that are overwritten", "[passes]") {
     if (n <= m) check("orthogonal", orthogonal, rows(size), n, m);
     check("many", many, numbers(size, 0.4), n, m);
     check("branched", branched, numbers(size, 0.4), n, m);
+    if (m <= n) check("columns", columns, rows(size), n, m);
     check("neighbours", neighbours, numbers(static_cast<std::size_t>(n + m + 2), 0.4), n, m);
   }
+}
+
+TEST_CASE("a column is kept, not the matrix", "[passes]") {
+  check("columns", columns, rows(17 * 9), 17, 9);
+  const std::string ir = compile(grad<0>(columns), CompileOptions{.target = Target::c}).source("ir");
+  CHECK(count(ir, " = pop[") > 0);
+  CHECK(!std::regex_search(ir, std::regex(R"(= pop\[\d+\] : f64\[\?,)")));
+}
+
+TEST_CASE("what sums up to the smaller of two counters read is found in the factors", "[passes]") {
+  for (const std::int64_t n : {0, 1, 2, 5, 20}) {
+    std::vector<double> x = rows(static_cast<std::size_t>(n * (n + 1)));
+    for (std::int64_t i = 0; i < n; ++i) x[static_cast<std::size_t>(i * (n + 1) + i)] += 10;
+    check("crout", crout, x, n, n + 1);
+  }
+  // One number for each division, none for the sums.
+  const CompileOptions scalars{.target = Target::c, .disabled_passes = {"vectorise"}};
+  CHECK(count(compile(grad<0>(crout), scalars).source("ir"), " = pop[") == 1);
 }

@@ -1,6 +1,7 @@
 // Adjoints of parts of tensors: in every way the same, and added up in place, with nothing saved for a
 // shape's sake.
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <regex>
 
 #include "../occurrences.hpp"
@@ -91,4 +92,52 @@ TEST_CASE("a linear step's adjoint keeps nothing and makes no tensors of zeros",
   CHECK(std::regex_search(d.source("cpp"),
                           std::regex("lt_store_f64x[0-9]+\\([^;]*lt_splat_f64x[0-9]+\\(0\\.0\\)")));
   CHECK(count(compile(grad<0>(stencil), {.target = Target::cpp}).source("ir"), "push[") > 0);
+}
+
+namespace {
+
+/// All elements are replaced one after the other; later ones are divided by earlier ones, which may be 0.
+D replaced(Rep<Array<double>> a, I n) {
+  Rep<Array<double>> d = fill(D(0.0), n);
+  FOR(0, n, [&](I i) { d = d.set(i, 2.5 + a[i]); });
+  FOR(1, n, [&](I h) { FOR(h, n, [&](I i) { d = d.set(i, d[i] / d[i - h]); }); });
+  return FOR(0, n, D(0.0), [&](I i, D s) { return s + d[i]; });
+}
+D replaced_in_rows(Rep<Array<double>> a, I n) {
+  M d = fill(D(0.0), n, n);
+  FOR(0, n, [&](I i) {
+    FOR(0, n, [&](I j) { d = d.set(i, j, a[j] + cast<double>(i)); });
+    d = d.set(i, i, 1.0 + a[i]);
+  });
+  FOR(1, n, [&](I i) { FOR(0, i, [&](I j) { d = d.set(i, j, d(i, j) / d(j, j)); }); });
+  return FOR(0, n, D(0.0), [&](I i, D s) { return FOR(0, n, s, [&](I j, D t) { return t + d(i, j); }); });
+}
+
+}  // namespace
+
+TEST_CASE("the adjoint of an array whose elements are replaced is gone through once", "[tensors]") {
+  for (const auto f : {replaced, replaced_in_rows}) {
+    const auto by_hand = eager(grad<0>(f));
+    const auto fast = compile(grad<0>(f), {.target = Target::cpp});
+    const auto small = compile(grad<0>(f), {.target = Target::c});
+    // No element is replaced by itself and zero, of which each iteration would have as many as there are elements.
+    CHECK(count(small.source("c"), "+= 0.0;") == 0);
+    for (const std::int64_t n : {0, 1, 2, 5, 19}) {
+      for (const bool zero : {false, true}) {
+        std::vector<double> x(static_cast<std::size_t>(n));
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.1 * static_cast<double>(i * 5 % 7);
+        if (zero && n > 1) x[1] = f == replaced ? -2.5 : -1.0;  // a divisor is 0
+        const std::vector<double> expected = by_hand(x, n);
+        for (const auto* const compiled : {&fast, &small}) {
+          const std::vector<double> got = (*compiled)(x, n);
+          REQUIRE(got.size() == expected.size());
+          for (std::size_t i = 0; i < got.size(); ++i) {
+            CAPTURE(n, zero, i);
+            CHECK(std::isnan(got[i]) == std::isnan(expected[i]));
+            if (!std::isnan(expected[i])) CHECK(got[i] == Approx(expected[i]).epsilon(1e-12));
+          }
+        }
+      }
+    }
+  }
 }

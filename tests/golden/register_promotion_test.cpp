@@ -125,6 +125,26 @@ TEST_CASE("register_promotion: what an adjoint's element gets from a loop that a
   CHECK(count(inner(after), "add_at ") == 1);
 }
 
+TEST_CASE("register_promotion: sums of adjoints of which one may reach the element of the other", "[passes]") {
+  // By columns of a matrix: in the last iteration of the inner loop both factors are one element.
+  const auto columns = [](V a) {
+    const I n = 5;
+    FOR(0, n, [&](I k) {
+      FOR(k + 1, n, [&](I i) {
+        FOR(k + 1, i + 1, [&](I j) { a = a.set(i * n + j, a[i * n + j] - a[i * n + k] * a[j * n + k]); });
+      });
+    });
+    return sum(a * a);
+  };
+  check(columns, numbers(25));
+  const auto [before, after] =
+      test::around_pass("register_promotion", grad(sig<double(Array<double>)>(columns)));
+  CHECK(count(before, "add_at ") == 2);
+  CHECK(count(after, "add_at ") == 2);  // one of them is behind the loop
+  const std::string rest = after.substr(after.rfind("add_at "));
+  CHECK(count(rest.substr(0, rest.find("\n    }\n")), "get ") == 0);
+}
+
 TEST_CASE("register_promotion: sums with a branch between them", "[passes]") {
   check(
       [](V a) {

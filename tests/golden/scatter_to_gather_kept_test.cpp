@@ -200,3 +200,76 @@ TEST_CASE("scatter_to_gather: gradients of stencils", "[passes]") {
     }
   }
 }
+
+TEST_CASE("scatter_to_gather: the tensor has other elements that the loop reads and sets", "[passes]") {
+  // Every other element, at steps of two and three; rows of a table, where the sums stay; rows that may be the same one.
+  const auto table = [](A a, I m) {
+    const I n = a.size();
+    M u = fill(D(0.0), m + 1, n);
+    FOR(0, n, [&](I i) { u = u.set(0, i, a[i]); });
+    FOR(0, m, [&](I t) {
+      u = u.set(t + 1, 0, u(t, 0));
+      u = u.set(t + 1, n - 1, u(t, n - 1));
+      FOR(1, n - 1, [&](I i) { u = u.set(t + 1, i, u(t, i) * u(t, i) + 0.2 * sin(u(t, i - 1) + u(t, i + 1))); });
+    });
+    return FOR(0, n, D(0.0), [&](I i, D s) { return s + u(m, i) * u(m, i); });
+  };
+  const auto red_black = [](A a, I m) {
+    const I n = a.size();
+    A u = a;
+    FOR(0, m, [&](I) {
+      for (const std::int64_t colour : {1, 2})
+        FOR(0, (n - 1 - colour) / 2, [&](I k) {
+          const I i = 2 * k + colour;
+          u = u.set(i, 0.3 * u[i] * u[i] + 0.2 * (u[i - 1] + u[i + 1]));
+        });
+    });
+    return FOR(0, n, D(0.0), [&](I i, D s) { return s + u[i] * u[i]; });
+  };
+  const auto thirds = [](A a, I m) {
+    const I n = a.size();
+    A u = a;
+    FOR(0, m, [&](I) {
+      FOR(0, (n - 2) / 3, [&](I k) {
+        const I i = 3 * k + 1;
+        u = u.set(i, 0.3 * u[i] * u[i] + 0.2 * (u[i - 1] + u[i + 2] * u[i + 1]));
+      });
+    });
+    return FOR(0, n, D(0.0), [&](I i, D s) { return s + u[i] * u[i]; });
+  };
+  const auto modulo = [](A a, I m) {
+    const I n = a.size();
+    M u = fill(D(0.1), 3, n);
+    FOR(0, n, [&](I i) { u = u.set(0, i, a[i]); });
+    FOR(0, m, [&](I t) {
+      const I row = t % 3, next = (t * 2 + 1) % 3;
+      FOR(1, n - 1, [&](I i) { u = u.set(next, i, 0.4 * u(row, i) * u(next, i) + 0.2 * (u(row, i - 1) + u(row, i + 1))); });
+    });
+    return FOR(0, n, D(0.0), [&](I i, D s) { return s + u(0, i) + u(1, i) * u(2, i); });
+  };
+  const auto check = [](const char* name, const auto& f, bool taken) {
+    for (const Target target : {Target::c, Target::cpp}) {
+      const CompileOptions with{.target = target, .opt = 3};
+      CompileOptions without = with;
+      without.disabled_passes.push_back("scatter_to_gather");
+      const auto one = compile(grad<0>(f), with), whole = compile(grad<0>(f), without);
+      if (taken) CHECK(lantern::test::loops_in(one.source("ir")) > lantern::test::loops_in(whole.source("ir")));
+      for (const std::size_t n : {3u, 4u, 5u, 9u, 33u, 70u})
+        for (const std::int64_t m : {0, 1, 4}) {
+          CAPTURE(name, n, m);
+          std::vector<double> x(n);
+          for (std::size_t i = 0; i < n; ++i) x[i] = 0.5 + 0.3 * std::sin(1.0 + static_cast<double>(i));
+          const std::vector<double> expected = eager(grad<0>(f))(x, m), got = one(x, m), off = whole(x, m);
+          REQUIRE(got.size() == n);
+          for (std::size_t i = 0; i < n; ++i) {
+            CHECK(got[i] == Approx(expected[i]).epsilon(1e-12));
+            CHECK(off[i] == Approx(expected[i]).epsilon(1e-12));
+          }
+        }
+    }
+  };
+  check("table", table, false);
+  check("red and black", red_black, true);
+  check("thirds", thirds, false);
+  check("modulo", modulo, false);
+}

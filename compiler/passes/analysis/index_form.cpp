@@ -311,9 +311,10 @@ class Bounds {
   }
 
   /// The largest value that a form takes in the loops, or the smallest, in terms of what is made outside
-  /// them.
-  std::optional<IndexForm> extreme(IndexForm f, bool largest) const {
+  /// them. `choices`: of the smaller of two counters that it is not above the one whose turn it is.
+  std::optional<IndexForm> extreme(IndexForm f, bool largest, bool choices = false) const {
     for (const Span& c : counters_) {  // the innermost first: its bounds may hold the others
+      if (choices) f = without_choices(f, c.index, largest);
       const auto s = f.split(c.index);
       if (!s) return {};
       if (s->coefficient.number() == 0) continue;
@@ -327,9 +328,12 @@ class Bounds {
   bool never_zero(const IndexForm& f, int deepest = 3) const {
     if (std::ranges::any_of(different_, [&](const IndexForm& d) { return f == d || f == IndexForm() - d; }))
       return true;
-    const auto least = extreme(f, false), most = extreme(f, true);
-    if ((least && nonnegative(*least - 1)) || (most && nonnegative(IndexForm(-1) - *most))) return true;
-    return deepest > 0 && never_zero_by_parts(f, deepest - 1);
+    const auto bounded = [&](bool choices) {
+      const auto least = extreme(f, false, choices), most = extreme(f, true, choices);
+      return (least && nonnegative(*least - 1)) || (most && nonnegative(IndexForm(-1) - *most));
+    };
+    return bounded(false) || (counts_to_choices() && bounded(true)) ||
+           (deepest > 0 && never_zero_by_parts(f, deepest - 1));
   }
 
   /// True where a form is a sum of what is not negative: by itself, or with something that is known not to
@@ -351,6 +355,38 @@ class Bounds {
   };
   static Unknown other_iteration(const Unknown& v, const Block* body) {
     return body && v.dimension == -1 && made_in(v.value, body) ? Unknown(v.value, in_another_iteration) : v;
+  }
+
+  static bool is_choice(const Unknown& v) {
+    return v.dimension == -1 && v.value->def && v.value->def->is(Opcode::imin_, Opcode::imax_);
+  }
+  bool counts_to_choices() const {
+    return std::ranges::any_of(counters_, [](const Span& c) {
+      return std::ranges::any_of(c.first.unknowns(), is_choice) || std::ranges::any_of(c.last.unknowns(), is_choice);
+    });
+  }
+
+  /// A bound of a form that has a counter, and the smaller of that counter and another value, or the larger: with the
+  /// counter in its place, which is on the right side of it. In for k < min(i, j) the distance j - k is never zero.
+  IndexForm without_choices(IndexForm f, const Unknown& counter, bool largest) const {
+    const auto has_counter = [&](const IndexForm& x) {
+      const auto unknowns = x.unknowns();
+      return std::ranges::find(unknowns, counter) != unknowns.end();
+    };
+    if (!has_counter(f)) return f;
+    for (const Unknown& v : f.unknowns()) {
+      const auto s = is_choice(v) ? f.split(v) : std::nullopt;
+      if (!s) continue;
+      const bool rises = nonnegative(s->coefficient);
+      if (!rises && !nonnegative(IndexForm() - s->coefficient)) continue;
+      const auto two = of_two(v, rises == largest ? Opcode::imin_ : Opcode::imax_);
+      if (!two) continue;
+      if (has_counter(two->first))
+        f = s->coefficient * two->first + s->rest;
+      else if (has_counter(two->second))
+        f = s->coefficient * two->second + s->rest;
+    }
+    return f;
   }
 
   /// f = g q + r with r closer to zero than g is zero only where q and r are: of n (i - k) + (j' - j), the

@@ -161,16 +161,18 @@ class SumPromotion {
 
   /// An element of a derivative's, in every iteration of the loop the same.
   bool is_element(const Op& op) const {
-    return op.parent == body_ && op.is(Opcode::add_at_) && op.loc.part == ir::Part::backward &&
+    return op.parent == body_ && is_sum_of_adjoints(op) &&
            std::all_of(op.operands.begin() + 1, op.operands.end() - 1,
                        [&](const Value* v) { return constant(v) || !made_in(v, body_); });
   }
-  /// True where all other accesses to the tensor certainly reach other elements, or add to this one as well.
+  /// True where all other accesses to the tensor certainly reach other elements, or add to adjoints as well: the order of
+  /// these sums is free, so that it does not matter whether some of them reach this element.
   bool is_only_added_to(const Op& element, const LoopStateSummary& use) const {
     return std::ranges::all_of(use.accesses(), [&](const Op* other) {
-      return is_there(*other, element) || no_alias(*other, element);
+      return is_sum_of_adjoints(*other) || no_alias(*other, element);
     });
   }
+  static bool is_sum_of_adjoints(const Op& op) { return op.is(Opcode::add_at_) && op.loc.part == ir::Part::backward; }
   bool is_there(const Op& op, const Op& first) const {
     return op.parent == body_ && op.is(Opcode::add_at_) && same_place(op, first);
   }

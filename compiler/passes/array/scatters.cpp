@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "lantern/compiler/passes/analysis/iterations.hpp"
 #include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/ir/clone.hpp"
 
@@ -54,6 +55,10 @@ class Distribution {
             return n.front().by.size() > 1 && outermost.from == outermost.to;
           }))
         continue;
+      if (!s->beside.empty()) {
+        if (separates(*s)) kept.push_back(std::move(*s));
+        continue;
+      }
       const bool pure = available(*s, false);
       if (pure && !costly(*s)) {
         again.push_back(std::move(*s));
@@ -70,7 +75,7 @@ class Distribution {
     std::vector<Zeros> zeros;
     for (const auto* some : {&again, &kept})
       for (const Scatter& s : *some)
-        if (const auto z = zeros_beside(s)) zeros.push_back(*z);
+        if (const auto z = s.beside.empty() ? zeros_beside(s) : std::nullopt) zeros.push_back(*z);
     ir::Builder before = ir::Builder::before(nest_->outer());
     for (const Scatter& s : again) {
       Value*& start = nest_->outer()->operands[s.state];
@@ -99,6 +104,45 @@ class Distribution {
   };
 
   // ---- whether, and how
+
+  /// For a tensor of which the nest reads and sets elements, too, as every other one. True where these are none of the
+  /// neighbours, and iterations of the innermost loop are independent without the sums in neighbours. The one in the middle
+  /// stays. Not where adjacent iterations add to adjacent elements: vectors that overlap by whole ones are added in turn at
+  /// less than an array for them takes, but processors do not forward a masked store to a load.
+  bool separates(Scatter& s) const {
+    const auto in_nest = updates_of(s);
+    leave_middle(s);
+    const auto moved = updates_of(s);
+    const auto is_sum = [](const Op* add) { return add->loc.part == ir::Part::backward; };
+    if (moved.empty() || !std::ranges::all_of(moved, is_sum) || !leaves_gaps(*moved.front()) || !worth_keeping(s))
+      return false;
+    for (const Op* op : s.beside)
+      for (const Op* add : moved)
+        if (!no_alias(*op, *add, nest_->outer(), Iteration::any)) return false;
+    std::vector<const Op*> left = s.beside;
+    left.insert(left.end(), s.others.begin(), s.others.end());
+    for (const Op* add : in_nest)
+      if (std::ranges::find(moved, add) == moved.end()) left.push_back(add);
+    const Op* const loop = nest_->levels.back().loop;
+    return no_loop_carried_dependence(left, loop) && other_states_are_independent(*nest_->handed_in(uses_, s.state));
+  }
+  bool leaves_gaps(const Op& add) const {
+    const auto s = index_form(*(add.operands.end() - 2)).split(nest_->levels.back().counter());
+    const auto step = s ? s->coefficient.number() : std::nullopt;
+    return step && std::abs(*step) > 1;
+  }
+  bool other_states_are_independent(std::size_t state) const {
+    const Op* const loop = nest_->levels.back().loop;
+    for (std::size_t i = 0; i < loop->operands.size(); ++i) {
+      if (i == state || step_of(loop, i)) continue;
+      const Combination c = combination(uses_, loop, i);
+      if (c.combine != ir::Combine::none) continue;
+      if (!c.use || c.use->whole || !loop->operands[i]->type.is_tensor() ||
+          !no_loop_carried_dependence(c.use->accesses(), loop))
+        return false;
+    }
+    return true;
+  }
 
   /// True where all that is added is to be had in any order of the iterations; `popped`: or from a tape.
   bool available(const Scatter& s, bool popped) const {
@@ -331,6 +375,25 @@ class Distribution {
 
 }  // namespace
 
+namespace {
+
+/// The one use of a tensor but for the elements that are read of it, which are added to `reads`.
+std::optional<ir::Use> next_version(const Uses& uses, const Value* v, std::vector<const Op*>& reads) {
+  std::optional<ir::Use> next;
+  for (const ir::Use& use : uses.of(v)) {
+    if (use.op->is(Opcode::get_) && use.operand == 0) {
+      reads.push_back(use.op);
+    } else if (next) {
+      return {};
+    } else {
+      next = use;
+    }
+  }
+  return next;
+}
+
+}  // namespace
+
 std::optional<Scatter> scatter_of(const Nest& nest, const Uses& uses, std::size_t state) {
   if (!nest.outer()->operands[state]->type.is_tensor()) return {};
   const auto inner = nest.handed_in(uses, state);
@@ -339,15 +402,17 @@ std::optional<Scatter> scatter_of(const Nest& nest, const Uses& uses, std::size_
   Scatter s;
   s.state = state;
   for (const Value* v = nest.innermost()->params[*inner];;) {
-    const auto& all = uses.of(v);
-    if (all.size() != 1) return {};
-    const auto [op, operand] = all.front();
+    const auto next = next_version(uses, v, s.beside);
+    if (!next) return {};
+    const auto [op, operand] = *next;
     if (op->is(Opcode::yield_)) {
       if (operand != *inner) return {};
       break;
     }
-    if (!op->is(Opcode::add_at_) || operand != 0) return {};
-    if (const auto place = place_in(nest, *op)) {
+    if (operand != 0 || !op->is(Opcode::add_at_, Opcode::set_)) return {};
+    if (op->is(Opcode::set_)) {
+      s.beside.push_back(op);
+    } else if (const auto place = place_in(nest, *op)) {
       auto same =
           std::ranges::find(by_place, place->at, &std::pair<std::vector<IndexForm>, Neighbours>::first);
       if (same == by_place.end()) same = by_place.insert(same, {place->at, {}});
@@ -384,7 +449,7 @@ std::optional<ScatterNest> scatter_nest(Op* loop) {
   for (const Op* op : nest->innermost()->ops)
     if (op->is(Opcode::pop_)) return {};
   auto s = scatter_of(*nest, uses, 1);
-  if (!s || !s->others.empty()) return {};
+  if (!s || !s->others.empty() || !s->beside.empty()) return {};
   return ScatterNest{std::move(*nest), std::move(s->neighbours)};
 }
 

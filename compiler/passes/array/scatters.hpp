@@ -10,13 +10,14 @@ namespace lantern::passes {
 /// Additions to the same places but for their distances.
 using Neighbours = std::vector<Addition>;
 
-/// What a nest adds to one piece of state, of the outermost loop, that it does nothing else with.
+/// What a nest adds to one piece of state, of the outermost loop.
 struct Scatter {
   std::size_t state = 0;
   std::vector<Neighbours> neighbours;  ///< several, at different distances, none far
   std::vector<Op*> others;             ///< additions besides
+  std::vector<const Op*> beside;       ///< what else it reads and sets of the state
 };
-/// Nothing for a state that is used otherwise, or where no neighbours are added to.
+/// Nothing where no neighbours are added to, or elements are not all that is read and changed.
 std::optional<Scatter> scatter_of(const Nest& nest, const Uses& uses, std::size_t state);
 
 /// True for an update that makes an element zero.

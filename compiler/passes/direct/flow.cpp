@@ -104,6 +104,12 @@ class FlowGuard : Flows {
     if (!derived_.contains(v) && v->def && v->def->is(Opcode::fill_)) return v;  // all of it will be replaced
     const auto m = masks.find(v);
     if (normal_.contains(v) || (m != masks.end() && m->second.marked)) return v;
+    if (v->def && v->def->is(Opcode::set_) && normal_.contains(v->def->operands[0])) {
+      // The other elements have their marks: only the new one needs one, not the whole array in each iteration.
+      std::vector<Value*> operands = v->def->operands;
+      operands.back() = marked(b, operands.back(), masks);
+      return b.emit(Opcode::set_, operands);
+    }
     Value* const sum = b.add({v, b.zero_like(v)});  // never -0
     Value* const condition = condition_of(b, v, masks);
     return condition ? b.select({condition, sum, filled(b, -0.0, v)}) : sum;

@@ -242,7 +242,7 @@ bool Unwinder::cheaper_again(const Segment& s) const {
     if (part_copies_.contains(op)) return false;
     if (op->is(Opcode::get_) && in_part.contains(op->operands[0])) {
       again += often.at(op->parent) * load_close;
-      simple &= !often.contains(op->operands[0]->block) && (covers_tensor(*op) || part_read(*op, loop));
+      simple &= !often.contains(op->operands[0]->block) && (covers_tensor(*op, loop) || part_read(*op, loop));
     }
     return true;
   });
@@ -278,7 +278,7 @@ bool Unwinder::cheaper_again(const Segment& s) const {
       for (const Value* x : owner->operands) {
         if (x->type.is_tensor() && !often.contains(x->block) && !survives_forward_pass(x)) {
           // Instead of giving its memory to another it is copied, if that is in proportion.
-          if (!owner->is(Opcode::get_) || !(covers_tensor(*owner) || part_read(*owner, loop))) return false;
+          if (!owner->is(Opcode::get_) || !(covers_tensor(*owner, loop) || part_read(*owner, loop))) return false;
           if (!seen.contains(x)) again += load + save_float;
         }
         need(x);
@@ -299,8 +299,8 @@ bool Unwinder::survives_forward_pass(const Value* tensor) const {
 
 /// True for an element of a tensor whose indices are those of loops over the tensor's whole dimensions, but
 /// for a few elements at their ends, as far as can be seen: then to copy the tensor takes no longer than the
-/// loops.
-bool Unwinder::covers_tensor(const Op& get) {
+/// loops. These are the outermost one and loops inside it: what counts the columns further out reads one of them each time.
+bool Unwinder::covers_tensor(const Op& get, const Op* outermost) {
   const auto origin = [](const Value* v) {
     for (int steps = 0; steps < 64; ++steps) {
       const Op* const op = v->def ? v->def : v->block->parent;
@@ -322,6 +322,7 @@ bool Unwinder::covers_tensor(const Op& get) {
     const Value* const index = offset(get.operands[d + 1]).base;
     const Op* const loop = index && !index->def ? index->block->parent : nullptr;
     if (!loop || !loop->is(Opcode::loop_) || !loops.insert(loop).second) return false;
+    if (loop != outermost && !made_in(index, outermost->blocks[1])) return false;
     if (loop->blocks[0]->ops.empty()) return false;  // a parallel loop around, which is still being written
     const auto count = counted(loop);
     if (!count || count->index != index->index || !constant(loop->operands[count->index])) return false;

@@ -224,7 +224,7 @@ Unwinder::Parts Unwinder::parts_of(Region& around, Op* loop, Block* again) {
       needs.left.emplace_back(i, tensor);
       continue;
     }
-    needs.whole &= covers_tensor(*reads[i]);
+    needs.whole &= covers_tensor(*reads[i], loop);
     const auto range = part_read(*reads[i], loop);
     needs.known &= range.has_value();
     if (range) needs.reads.emplace_back(i, needs.add(*range));

@@ -134,7 +134,7 @@ class Unwinder {
   bool only_frames(const Region& r, const Segment& s) const;
   bool may_be_overwritten(const Value* tensor) const;
   bool survives_forward_pass(const Value* tensor) const;
-  static bool covers_tensor(const Op& get);
+  static bool covers_tensor(const Op& get, const Op* outermost);
   void import_parallel_operands(Region& body, const Parts& parts);
   void mark_backward(Block* block, std::size_t from);
   const char* adjoint_name(Value* cell) const;
