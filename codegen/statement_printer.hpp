@@ -248,8 +248,17 @@ class StatementPrinter {
     std::int64_t place = 0;
     bool adds = false;
   };
+  /// Of writes whose lanes lie two to four elements apart: how far, and where the first lane goes.
+  struct WritesApart {
+    std::int64_t step = 0;  ///< 0: they lie otherwise
+    std::string address;
+    bool adds_every = false;  ///< additions have a function of their own
+  };
   std::optional<std::int64_t> distance_to_next(const ir::Op& write, std::size_t index,
-                                               const std::vector<JoinedWrite>& so_far) const;
+                                               const std::vector<JoinedWrite>& so_far,
+                                               std::int64_t step) const;
+  void interleaved_writes(const ir::Op& last, const std::vector<JoinedWrite>& writes,
+                          const WritesApart& apart);
   void joined_writes(const ir::Op& last, const std::vector<JoinedWrite>& writes, const std::string& address,
                      bool back);
 

@@ -332,6 +332,7 @@ void StatementPrinter::lanes_access(const Op& op) {
                 ", " +
                 (row == "1" ? text(own) : in_context(value(own), Precedence::multiplicative) + " * " + row);
   }
+  WritesApart apart;
   if (steps) {
     arguments = data + ".data" + (offset.integer == 0 ? "" : " + " + in_context(offset, Precedence::additive));
     name = reads ? "load" : adds ? "add" : "store";
@@ -341,6 +342,7 @@ void StatementPrinter::lanes_access(const Op& op) {
     const bool every =
         small && (reads ? kind != Kind::boolean && (steps->step.integer != 4 || lanes >= 4)
                         : adds && !some && lanes % 8 == 0 && (kind == Kind::f64 || kind == Kind::i64));
+    if (small && !reads && !some) apart = {steps->step.integer.value_or(0), arguments, every};
     if (every) {
       name += "_every" + steps->step.text;
     } else if (row == "1" && steps->step.integer == -1 && !some && kind != Kind::boolean) {
@@ -359,20 +361,23 @@ void StatementPrinter::lanes_access(const Op& op) {
     const std::string text = function + "(" + arguments + (some ? ", " + count : "") + ")";
     return define(op, {text, Precedence::primary, true, offset.varying});
   }
-  if (const bool back = name.ends_with("_back"); name == "store" || name == "add" || back) {
+  if (const bool back = name.ends_with("_back"); name == "store" || name == "add" || back || apart.step > 0) {
     std::vector<JoinedWrite> writes{{"", 0, adds}};
     if (const auto before = joined_.find(&op); before != joined_.end()) {
       writes = std::move(before->second);
       joined_.erase(before);
     }
-    const auto distance = distance_to_next(op, 1 + which, writes);
+    const auto distance = distance_to_next(op, 1 + which, writes, apart.step);
     if (distance || writes.size() > 1) writes.back().value = atom(op.operands[rank + 1]);
     if (distance) {
-      writes.push_back({"", writes.back().place + *distance, true});
-      joined_[uses_.user(op.result())] = std::move(writes);
+      const Op* const next = uses_.user(op.result());
+      writes.push_back({"", writes.back().place + *distance, next->is(Opcode::add_at_)});
+      joined_[next] = std::move(writes);
       return;
     }
-    if (writes.size() > 1) return joined_writes(op, writes, arguments, back);
+    if (writes.size() > 1)
+      return apart.step > 0 ? interleaved_writes(op, writes, apart)
+                            : joined_writes(op, writes, arguments, back);
   }
   line(function + "(" + arguments + ", " + text(op.operands[rank + 1]) + (some ? ", " + count : "") + ");");
 }
@@ -381,16 +386,19 @@ void StatementPrinter::lanes_access(const Op& op) {
 /// tensor. They overlap: a load of what was stored in two pieces just before waits until both are in the
 /// cache.
 std::optional<std::int64_t> StatementPrinter::distance_to_next(const Op& write, std::size_t index,
-                                                               const std::vector<JoinedWrite>& so_far) const {
+                                                               const std::vector<JoinedWrite>& so_far,
+                                                               std::int64_t step) const {
   constexpr std::int64_t farthest = 4;
   const Kind kind = write.operands[0]->type.element();
   if ((kind != Kind::f64 && kind != Kind::f32) || steps_by(write.parent) == 0 ||
       uses_.count(write.result()) != 1)
     return {};
   const Op* const next = uses_.user(write.result());
-  if (!next || next->parent != write.parent || !next->is(Opcode::add_at_) || !next->in_place ||
+  if (!next || next->parent != write.parent || !next->is(Opcode::add_at_, Opcode::set_) || !next->in_place ||
       next->operands[0] != write.result() || !(next->operands[index]->type == write.operands[index]->type))
     return {};
+  const bool sets = next->is(Opcode::set_);
+  if (sets && step == 0) return {};
   for (std::size_t i = 1; i + 1 < write.operands.size(); ++i)
     if (i != index && next->operands[i] != write.operands[i]) return {};
   const auto [from, from_base, from_by] = without_constants(write.operands[index]);
@@ -400,9 +408,48 @@ std::optional<std::int64_t> StatementPrinter::distance_to_next(const Op& write, 
   const std::int64_t limit = std::min<std::int64_t>(farthest, write.operands[index]->type.lanes() - 1);
   if (distance > limit || distance < -limit) return {};
   const std::int64_t place = so_far.back().place + distance;
-  for (const JoinedWrite& w : so_far)
+  for (const JoinedWrite& w : so_far) {
     if (place - w.place > limit || w.place - place > limit) return {};
+    if (sets && (place - w.place) % step == 0) return {};  // of other elements than those written so far
+  }
   return distance;
+}
+
+/// Writes of one iteration whose lanes lie a few elements apart, the last with its first lane at an address:
+/// where they interleave, so that they leave out no element, they are made as whole vectors.
+void StatementPrinter::interleaved_writes(const Op& last, const std::vector<JoinedWrite>& writes,
+                                          const WritesApart& apart) {
+  const ir::Type& type = last.operands.back()->type;
+  const std::int64_t lowest = std::ranges::min(writes, {}, &JoinedWrite::place).place,
+                     highest = std::ranges::max(writes, {}, &JoinedWrite::place).place;
+  const bool rises = steps_by(last.parent) > 0;
+  const auto written = [&](std::int64_t place) {
+    return std::ranges::find(writes, place, &JoinedWrite::place) != writes.end();
+  };
+  bool all = true;
+  for (std::int64_t k = 0; k < apart.step; ++k) all &= written(rises ? highest - k : lowest + k);
+  const auto address = [&](std::int64_t place) {
+    const std::int64_t by = place - writes.back().place;
+    return apart.address + (by == 0 ? "" : (by > 0 ? " + " : " - ") + std::to_string(std::abs(by)));
+  };
+  const std::string step = std::to_string(apart.step);
+  if (!all) {
+    for (const JoinedWrite& w : writes) {
+      const bool every = w.adds && apart.adds_every;
+      const std::string name =
+          (w.adds ? "add_" : "store_") + (every ? "every" + step : std::string("strided"));
+      line(unit_.prelude().vector_function(name, type.kind(), type.lanes()) + "(" + address(w.place) +
+           (every ? "" : ", " + step) + ", " + w.value + ");");
+    }
+    return;
+  }
+  std::string name = "interleaved" + step + (rises ? "_up" : "_down"), values;
+  for (const JoinedWrite& w : writes) {
+    name += (w.adds ? "_add" : "_set") + std::to_string(w.place - lowest);
+    values += ", " + w.value;
+  }
+  line(unit_.prelude().vector_function(name, type.kind(), type.lanes()) + "(" + address(lowest) + values +
+       ");");
 }
 
 /// Writes of one iteration, the last with its first lane at `address`: the sums of what overlaps are made in

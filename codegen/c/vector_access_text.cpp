@@ -108,25 +108,122 @@ std::string add_every(int step, int lanes, const std::string& type, const std::s
          "] += x[i];\n#endif\n}\n";
 }
 
+namespace {
+
+struct ListedWrite {
+  bool adds;
+  int shift;
+};
+/// The writes that the name of a function lists: "_set0_add1".
+std::vector<ListedWrite> listed_writes(std::string_view what) {
+  std::vector<ListedWrite> writes;
+  for (std::size_t i = 0; i + 4 < what.size() + 1; ++i)
+    if (const std::string_view at = what.substr(i, 4); at == "_set" || at == "_add")
+      writes.push_back({at == "_add", what[i + 4] - '0'});
+  return writes;
+}
+std::string written_value(std::size_t i) { return "x" + std::to_string(i); }
+
+}  // namespace
+
+std::string interleaved_writes(std::string_view what, int step, int lanes, const std::string& type,
+                               const std::string& element, const std::string& load,
+                               const std::string& store) {
+  const std::vector<ListedWrite> writes = listed_writes(what);
+  const int width = std::ranges::max(writes, {}, &ListedWrite::shift).shift - step + 1;
+  const int start = what.find("_up") != std::string_view::npos ? width : 0;
+  const auto lane = [&](std::size_t i, int at) -> std::optional<int> {
+    const int from = at - writes[i].shift;
+    if (from < 0 || from % step != 0 || from / step >= lanes) return {};
+    return from / step;
+  };
+  std::string parameters, body = "  " + type + " y;\n";
+  for (std::size_t i = 0; i < writes.size(); ++i) parameters += ", " + type + " " + written_value(i);
+  bool zeros = false;
+  for (int first = start; first < start + step * lanes; first += lanes) {
+    // Lane by lane where it comes from: a write, or `other` where the write has none there.
+    const auto shuffled = [&](std::size_t i, const std::string& other, const auto& of_other) {
+      std::string from;
+      for (int k = 0; k < lanes; ++k) {
+        const auto l = lane(i, first + k);
+        from += (k ? ", " : "") + std::to_string(l ? *l : lanes + of_other(k));
+      }
+      return "__builtin_shufflevector(" + written_value(i) + ", " + other + ", " + from + ")";
+    };
+    const std::string place = first ? "p + " + std::to_string(first) : "p";
+    const auto set_at = [&](int k) {
+      for (std::size_t i = 0; i < writes.size(); ++i)
+        if (!writes[i].adds && lane(i, first + k)) return true;
+      return false;
+    };
+    bool loaded = false;
+    for (int k = 0; k < lanes; ++k) loaded |= !set_at(k);
+    body += loaded ? "  y = " + load + "(" + place + ");\n" : "";
+    bool begun = loaded;
+    std::vector<std::size_t> adds;
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      if (writes[i].adds) {
+        adds.push_back(i);
+      } else if (begun) {
+        body += "  y = " + shuffled(i, "y", [](int k) { return k; }) + ";\n";
+      } else {
+        body += "  y = " + shuffled(i, written_value(i), [](int) { return 0; }) + ";\n";
+        begun = true;
+      }
+    }
+    // Two that share the lanes between them are added at once.
+    while (!adds.empty()) {
+      const std::size_t i = adds.front();
+      adds.erase(adds.begin());
+      const auto other = std::ranges::find_if(adds, [&](std::size_t j) {
+        for (int k = 0; k < lanes; ++k)
+          if (lane(i, first + k).has_value() == lane(j, first + k).has_value()) return false;
+        return true;
+      });
+      if (other != adds.end()) {
+        const std::size_t j = *other;
+        adds.erase(other);
+        body +=
+            "  y += " + shuffled(i, written_value(j), [&](int k) { return lane(j, first + k).value_or(0); }) +
+            ";\n";
+      } else {
+        zeros = true;
+        body += "  y += " + shuffled(i, "none", [](int) { return 0; }) + ";\n";
+      }
+    }
+    body += "  " + store + "(" + place + ", y);\n";
+  }
+  // The elements beyond, as those of joined_writes.
+  bool volatile_store = true;
+  for (int k = 0; k < width; ++k) {
+    const int at = start ? k : step * lanes + k;
+    const std::string place = "p[" + std::to_string(at) + "]";
+    std::string sum = place;
+    bool any = false;
+    for (std::size_t i = 0; i < writes.size(); ++i)
+      if (const auto l = lane(i, at)) {
+        const std::string value = written_value(i) + "[" + std::to_string(*l) + "]";
+        sum = writes[i].adds ? sum + " + " + value : value;
+        any = true;
+      }
+    if (!any) continue;
+    body += "  " + (volatile_store ? "*(volatile " + element + "*)&" + place : place) + " = " + sum + ";\n";
+    volatile_store = false;
+  }
+  const std::string none = zeros ? "  const " + type + " zero = {0}, none = -zero;\n" : "";
+  return "(" + element + "* p" + parameters + ") {\n" + none + body + "}\n";
+}
+
 std::string joined_writes(std::string_view what, int lanes, const std::string& type,
                           const std::string& element, const std::string& load, const std::string& store) {
-  struct Write {
-    bool adds;
-    int shift;
-  };
-  std::vector<Write> writes;
-  int width = 0;
-  for (std::size_t i = 0; i + 4 < what.size() + 1; ++i)
-    if (const std::string_view at = what.substr(i, 4); at == "_set" || at == "_add") {
-      writes.push_back({at == "_add", what[i + 4] - '0'});
-      width = std::max(width, writes.back().shift);
-    }
+  const std::vector<ListedWrite> writes = listed_writes(what);
+  const int width = std::ranges::max(writes, {}, &ListedWrite::shift).shift;
   const bool up = what.find("_up") != std::string_view::npos,
              back = what.find("_back") != std::string_view::npos;
   const int start = up ? width : 0;
-  const auto x = [](std::size_t i) { return "x" + std::to_string(i); };
+  const auto x = [](std::size_t i) { return written_value(i); };
   // The lane of a write that goes to an element; none where it goes to others.
-  const auto lane = [&](const Write& w, int at) -> std::optional<int> {
+  const auto lane = [&](const ListedWrite& w, int at) -> std::optional<int> {
     const int i = at - w.shift;
     if (i < 0 || i >= lanes) return {};
     return back ? lanes - 1 - i : i;

@@ -579,6 +579,13 @@ std::string Prelude::vector_function(const std::string& what, Kind kind, int lan
     add(Group::functions, "static inline void " + full + add_every(what.back() - '0', lanes, type, element));
     return full;
   }
+  if (what.starts_with("interleaved")) {
+    const int step = what[std::string_view("interleaved").size()] - '0';
+    add(Group::functions, "static inline void " + full +
+                              interleaved_writes(what, step, lanes, type, element, vector_function("load", kind, lanes),
+                                                 vector_function("store", kind, lanes)));
+    return full;
+  }
   if (what.starts_with("joined")) {
     add(Group::functions, "static inline void " + full +
                               joined_writes(what, lanes, type, element, vector_function("load", kind, lanes),

@@ -5,6 +5,7 @@
 // sources).
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ struct Decided {
   std::size_t apart = 0;     ///< accesses of vectors to elements that do not lie side by side
   std::size_t products = 0;  ///< of matrices, as calls
   std::size_t branches = 0;  ///< in loops
+  std::size_t zeros = 0;     ///< that loops add to elements
 };
 
 void note(const ir::Block* block, int depth, Decided& d) {
@@ -55,6 +57,8 @@ void note(const ir::Block* block, int depth, Decided& d) {
     d.products += op->is(ir::Opcode::matmul_) || op->is(ir::Opcode::add_matmul_) ||
                   op->is(ir::Opcode::gemm_) || ir::is_einsum(op->code);
     d.branches += depth > 0 && op->is(ir::Opcode::branch_);
+    const ir::Op* const added = op->is(ir::Opcode::add_at_) ? op->operands.back()->def : nullptr;
+    d.zeros += depth > 0 && added && added->is(ir::Opcode::constant_) && added->number == 0;
     const bool loop = op->is(ir::Opcode::loop_);
     if (loop) {
       bool vectors = false;
@@ -128,6 +132,25 @@ D clamped(A start, I n, I steps) {
     return next;
   });
   return sum(last * last);
+}
+
+/// Two fields in one array, begun together, of which a step makes quotients.
+D fields(A start, A rate, I n, I steps) {
+  A now = fill(D(0.0), 2 * n), next = fill(D(0.0), 2 * n);
+  FOR(0, n, [&](I i) {
+    now = now.set(i, start[i]);
+    now = now.set(n + i, 0.5 + start[i] * start[i]);
+  });
+  FOR(0, steps, [&](I) {
+    FOR(0, n - 1, [&](I i) {
+      next = next.set(i, now[i] + rate[i] / now[n + i + 1]);
+      next = next.set(n + i, now[n + i] - rate[i] * now[i] / now[n + i]);
+    });
+    const A last = now;
+    now = next;
+    next = last;
+  });
+  return FOR(0, 2 * n, D(0.0), [&](I i, D sum) { return sum + now[i] * now[i]; });
 }
 
 /// A chain of states, each a sum over those before.
@@ -245,8 +268,8 @@ struct Expected {
 std::ostream& operator<<(std::ostream& out, const Decided& d) {
   return out << d.loops << " loops, " << d.in_lanes << " in lanes of at most " << d.widest << ", " << d.copies
              << " copies in loops, " << d.arrays << " arrays and " << d.numbers << " numbers on tapes, "
-             << d.apart << " accesses apart, " << d.products << " products, " << d.branches
-             << " branches in loops";
+             << d.apart << " accesses apart, " << d.products << " products, " << d.branches << " branches, "
+             << d.zeros << " zeros added in loops";
 }
 
 }  // namespace
@@ -294,6 +317,8 @@ TEST_CASE("programs that were slow: what is decided", "[speed]") {
       {"what runs in lanes and keeps values runs in as many with threads",
        [] { return decided(grad<0>(chain), {.threads = 2}); },
        [](const Decided& d) { return d.widest == decided(grad<0>(chain)).widest; }},
+      {"arrays in which an iteration begins several elements are not gone through in each, backward",
+       [] { return of_numbers(grad<0, 1>(fields)); }, [](const Decided& d) { return d.zeros == 0; }},
       {"a batch of small tensors runs in lanes", [] { return decided(vmap(turned)); },
        [](const Decided& d) { return d.in_lanes > 0 && d.copies == 0; }},
       {"and its derivative",
@@ -329,5 +354,38 @@ TEST_CASE("programs that were slow: what is decided", "[speed]") {
     const Decided d = e.of();
     INFO(e.what << ": " << d);
     CHECK(e.holds(d));
+  }
+}
+
+TEST_CASE("two fields in one array, with poles: as eager evaluation", "[speed]") {
+  std::vector<double> start, rate;
+  for (int i = 0; i < 21; ++i) {
+    start.push_back(0.3 + 0.05 * i);
+    rate.push_back(i == 4 ? 0.0 : 0.01 * i - 0.1);
+  }
+  // A number, or that there is none: behind a pole, where 0 meets an infinite slope.
+  const auto agree = [](const std::vector<double>& got, const std::vector<double>& expected) {
+    REQUIRE(got.size() == expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      INFO("element " << i);
+      if (std::isnan(expected[i]))
+        CHECK(std::isnan(got[i]));
+      else
+        CHECK(got[i] == Approx(expected[i]).epsilon(1e-10));
+    }
+  };
+  const auto slopes = eager(grad<0, 1>(fields));
+  for (const bool pole : {false, true}) {
+    if (pole) start[20] = INFINITY, start[7] = -INFINITY;
+    for (const Target target : {Target::c, Target::cpp}) {
+      const auto g = compile(grad<0, 1>(fields), {.target = target});
+      for (const std::int64_t steps : {0, 1, 2, 5}) {
+        INFO(steps << " steps, a pole: " << pole);
+        const auto [by_start, by_rate] = g(start, rate, 21, steps);
+        const auto [start_expected, rate_expected] = slopes(start, rate, 21, steps);
+        agree(by_start, start_expected);
+        agree(by_rate, rate_expected);
+      }
+    }
   }
 }

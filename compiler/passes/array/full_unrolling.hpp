@@ -7,7 +7,8 @@
 // Then the loop around is an innermost one: its iterations add to neighbours, its sums are numbers, and its lanes
 // have everything in registers. (Full unrolling, or unroll and jam where the loop around runs in lanes: Allen
 // and Kennedy, Optimizing Compilers for Modern Architectures, 2001, 8.4.) Done in loops, where the iterations
-// together are little code and keep nothing on tapes.
+// together are little code. What they keep on a tape becomes values, if it is taken again in the same iteration of
+// the loop around; loops that keep anything else stay.
 #pragma once
 
 #include "lantern/ir/graph.hpp"

@@ -22,13 +22,17 @@ bool near(const Neighbours& adds) {
          std::ranges::any_of(adds, [&](const Addition& a) { return a.by != adds.front().by; });
 }
 
-/// What additions add, each once.
+/// The value whose negative this one is, else the value. What flows between two cells is added to one and
+/// subtracted from the other, so that one array serves both.
+Value* without_sign(Value* v) { return v->def && v->def->is(Opcode::neg_) ? v->def->operands[0] : v; }
+
+/// What additions add or subtract, each once.
 std::vector<Value*> added(const std::vector<Neighbours>& all) {
   std::vector<Value*> values;
   for (const Neighbours& adds : all)
     for (const Addition& a : adds)
-      if (std::ranges::find(values, a.op->operands.back()) == values.end())
-        values.push_back(a.op->operands.back());
+      if (Value* const v = without_sign(a.op->operands.back()); std::ranges::find(values, v) == values.end())
+        values.push_back(v);
   return values;
 }
 
@@ -301,13 +305,14 @@ class Distribution {
       for (std::size_t d = 1; d + 1 < update->operands.size(); ++d)
         operands.push_back(at.at(update->operands[d], none));
       Value* const v = update->operands.back();
-      const auto array = arrays_.find(v);
+      const auto array = arrays_.find(without_sign(v));
       if (array == arrays_.end()) {
         operands.push_back(at.at(v, none));
       } else {
         std::vector<Value*> place{array->second};
         for (std::size_t l = 0; l < nest_->depth(); ++l) place.push_back(slot(at.builder(), l, numbers[l]));
-        operands.push_back(at.builder().emit(Opcode::get_, place));
+        Value* const kept = at.builder().emit(Opcode::get_, place);
+        operands.push_back(array->first == v ? kept : at.builder().emit(Opcode::neg_, {kept}));
       }
       const char* const name = t->name;
       t = at.builder().op(update->code, operands, {t->type})->result();

@@ -219,7 +219,7 @@ class FlowGuard : Flows {
       keep(op);
       const Value* v = op->operands[0];
       Cell& c = *cell(v);
-      if (c.marked) normal_.insert(op->result());
+      if (c.marked || hands_on_marks_.contains(v)) normal_.insert(op->result());
       if (c.flow == Flow::never) masks[op->result()] = {b.boolean(false)};
       if (guarded(c) && !c.whole)
         masks[op->result()] = c.marked ? Masked{nullptr, true, true} : condition_of_cell(b, block, v, c, contributions[v]);
@@ -262,6 +262,14 @@ class FlowGuard : Flows {
       keep(op);
       normal_.insert(op->result());
       masks[op->result()] = {nullptr, true, true};
+      return;
+    }
+    // The other elements are marked already. To add 0 to all of them would go through the array in each iteration.
+    if (op->is(Opcode::set_) && normal_.contains(op->operands.front())) {
+      if (!is_zero(op->operands.back())) op->operands.back() = marked(b, op->operands.back(), masks);
+      keep(op);
+      normal_.insert(op->result());
+      if (masks.contains(op->operands.front())) masks[op->result()] = {nullptr, true, true};
       return;
     }
     const Kind kind = kind_of(*op);
@@ -358,6 +366,11 @@ class FlowGuard : Flows {
     const bool handed_on = condition && whole && own(to) && holds_one(*c);
     if (!handed_on) exact_operands(b, op, masks);
     b.block()->ops.push_back(op);
+    if (c && !c->marked && whole && own(to) && to->type.content().is_tensor() && holds_one(*c) &&
+        normal_.contains(op->operands[1])) {
+      to->def->integer = ir::as_minus_zero;
+      hands_on_marks_.insert(to);
+    }
     // Of the cell's own block the condition is seen where it is read.
     if (c && c->home == &block && own(to)) contributions[to].push_back({condition, !handed_on || masks[given[0]].exact});
   }
@@ -389,6 +402,7 @@ class FlowGuard : Flows {
   ir::Module& module_;
   std::vector<Value*> marked_;
   std::unordered_set<std::int64_t> marked_tapes_;  ///< of what is marked
+  std::unordered_set<const Value*> hands_on_marks_;  ///< cells that hold one value, which is marked
   std::unordered_set<const Value*> normal_;  ///< values that are -0 only where nothing flows
 };
 
