@@ -180,24 +180,26 @@ bool keeps_memory(const Op& loop, std::size_t state) {
   return memory_root(body->ops.back()->operands[state]) == body->params[state];
 }
 
-bool adds_to_zeros(const Op& product, const LiveUses& uses) {
+bool begins_with_zeros(const Op& product, const LiveUses& uses) {
   const ir::Value* base = product.operands[0];
-  if (!base->def || !base->def->is(Opcode::fill_) || base->block != product.parent ||
+  if (!product.in_place || !base->def || !base->def->is(Opcode::fill_) || base->block != product.parent ||
       !uses.only_reader(base))
     return false;
   const Op* value = base->def->operands[0]->def;
-  if (!value || !value->is(Opcode::constant_) || value->number != 0 || std::signbit(value->number))
-    return false;
+  return value && value->is(Opcode::constant_) && value->number == 0 && !std::signbit(value->number);
+}
+
+bool adds_to_zeros(const Op& product, const LiveUses& uses) {
+  if (!begins_with_zeros(product, uses)) return false;
   if (product.is(Opcode::gemm_)) {  // a part of a tensor may be all of it
-    const auto& fill = base->def->operands;
+    const auto& fill = product.operands[0]->def->operands;
     const auto& o = product.operands;
     const Op* const start = o[4]->def;
-    return product.in_place && fill.size() == 3 && start && start->is(Opcode::constant_) &&
-           start->integer == 0 && o[5] == fill[2] && o[12] == fill[1] && o[13] == fill[2];
+    return fill.size() == 3 && start && start->is(Opcode::constant_) && start->integer == 0 &&
+           o[5] == fill[2] && o[12] == fill[1] && o[13] == fill[2];
   }
   const ir::Notation n = *ir::concrete_notation(product);
-  return product.in_place &&
-         std::ranges::all_of(n.result, [](const ir::Subscript& s) { return s.is_letter(); });
+  return std::ranges::all_of(n.result, [](const ir::Subscript& s) { return s.is_letter(); });
 }
 
 bool stays_out_of_line(const ir::Function& f) {

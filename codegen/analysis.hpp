@@ -63,7 +63,9 @@ bool keeps_memory(const ir::Op& loop, std::size_t state);
 /// costs minutes. In operations, of which a loop costs a compiler as much as some dozens.
 bool stays_out_of_line(const ir::Function& f);
 
-/// Whether nothing sees the zeros that a product is added to: its routine begins with what it makes.
+/// Whether a product is added to zeros in its own memory, and nothing else sees them.
+bool begins_with_zeros(const ir::Op& product, const LiveUses& uses);
+/// The same where the product makes each element at once: its routine begins with what it makes.
 bool adds_to_zeros(const ir::Op& product, const LiveUses& uses);
 
 /// True where a value of this type refers to arena memory.

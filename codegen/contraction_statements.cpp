@@ -104,14 +104,29 @@ std::optional<Convolution> convolution(const ir::Notation& n, const passes::Cont
   return {};
 }
 
+/// The same of one that cuDNN may compute: of float or double.
+std::optional<Convolution> of_library(const Op& op, const ir::Notation& n, const passes::Contraction& c) {
+  const Kind kind = op.result()->type.element();
+  if (kind != Kind::f32 && kind != Kind::f64) return {};
+  return convolution(n, c);
+}
+
 }  // namespace
+
+/// True where the host calls cuDNN for a product, which needs no zeros: what stands in for it fills them in.
+bool StatementPrinter::zeroed_by_library(const Op& op) const {
+  if (place_ != Place::host || !op.is(Opcode::add_einsum_) || !begins_with_zeros(op, uses_)) return false;
+  const ir::Notation n = *ir::concrete_notation(op);
+  const auto c = passes::contraction(n);
+  return c && !passes::matrix_product(n) && of_library(op, n, *c).has_value();
+}
 
 /// Prints what a convolution is for cuDNN. The expression that says whether cuDNN has computed it; empty where it is none.
 std::string StatementPrinter::by_library(const Op& op, const ir::Notation& n, const passes::Contraction& contraction,
                                          const std::string& to) {
-  const auto c = convolution(n, contraction);
+  const auto c = of_library(op, n, contraction);
+  if (!c) return {};
   const Kind kind = op.result()->type.element();
-  if (!c || (kind != Kind::f32 && kind != Kind::f64)) return {};
   const auto tensor = [&](std::size_t k) { return k == 0 ? op.result() : op.operands[k]; };
   const auto data = [&](std::size_t k) { return k == 0 ? to + ".data" : atom(op.operands[k]) + ".data"; };
   // Sizes and steps of the dimensions with these indices. Groups are part of the channels behind them.
@@ -138,9 +153,13 @@ std::string StatementPrinter::by_library(const Op& op, const ir::Notation& n, co
   const auto pair = [](const std::int64_t* p) { return "{" + std::to_string(p[0]) + ", " + std::to_string(p[1]) + "}"; };
   const std::string name = names_.unique("convolution");
   unit_.prelude().need("convolved");
-  line("const lt_convolution " + name + " = {" + (kind == Kind::f32 ? "4" : "8") + ", " + (c->y == 0 ? "0" : c->w == 0 ? "1" : "2") + ", " +
-       (adds_to_zeros(op, uses_) ? "1" : "0") + ", " + data(c->x) + ", " + data(c->w) + ", " + data(c->y) + ", " + x_sizes + ", " + w_sizes +
-       ", " + y_sizes + ", " + x_steps + ", " + w_steps + ", " + y_steps + ", " + pair(c->stride) + ", " + pair(c->dilation) + "};");
+  line("const lt_convolution " + name + " = {" + (kind == Kind::f32 ? "4" : "8") + ", " +
+       (c->y == 0   ? "0"
+        : c->w == 0 ? "1"
+                    : "2") +
+       ", " + (begins_with_zeros(op, uses_) ? "1" : "0") + ", " + data(c->x) + ", " + data(c->w) + ", " +
+       data(c->y) + ", " + x_sizes + ", " + w_sizes + ", " + y_sizes + ", " + x_steps + ", " + w_steps +
+       ", " + y_steps + ", " + pair(c->stride) + ", " + pair(c->dilation) + "};");
   return "lt_convolved(" + ws() + ", &" + name + ")";
 }
 
@@ -230,6 +249,10 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
   };
   const std::string library = place_ == Place::host ? by_library(op, n, *c, to) : std::string();
   if (!library.empty()) open("if (!" + library + ") {");
+  if (fresh == "0" && zeroed_by_library(op)) {
+    const Kind kind = op.result()->type.element();
+    line(filling(kind) + to + ".data, " + elements(op.result()) + ", " + zero(ir::Type(kind)) + ");");
+  }
   // Where a place of the result is a sum of indices, as of a convolution's data gradient, several iterations add to one
   // element. The threads of a GPU would do so at once: there the host goes through all indices of the place but one.
   std::string in_turn;

@@ -202,6 +202,7 @@ class StatementPrinter {
   bool sums_from_zeros(const ir::Value* base) const;
   void matrix_product(const ir::Op& op);
   void contraction(const ir::Op& op, const ir::Notation& n);
+  bool zeroed_by_library(const ir::Op& op) const;
   std::string by_library(const ir::Op& op, const ir::Notation& n, const passes::Contraction& contraction, const std::string& to);
   void windows(const ir::Op& op, const ir::Notation& n, const passes::ChannelWindow& w);
   void product_of_parts(const ir::Op& op);

@@ -503,7 +503,7 @@ void StatementPrinter::creation(const Op& op) {
   if (op.operands[0]->def && op.operands[0]->def->is(Opcode::undef_)) return;  // only memory
   if (const Op* user = uses_.only_reader(result))
     if (user->is(Opcode::add_einsum_, Opcode::add_matmul_, Opcode::gemm_) && user->operands[0] == result &&
-        adds_to_zeros(*user, uses_))
+        (adds_to_zeros(*user, uses_) || zeroed_by_library(*user)))
       return;
   if (sums_from_zeros(result)) return;
   const std::string stored = unit_.stored(result);

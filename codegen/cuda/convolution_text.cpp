@@ -10,17 +10,23 @@ const std::vector<PreludePart>& device_convolution_parts();
 
 const std::vector<PreludePart>& device_convolution_parts() {
   static const std::vector<PreludePart> parts = {
-      {"device_convolution", types, {}, R"c(/* y[n,o,i,j] = sum over c, p and q of x[n,c,s i + d p,t j + e q] w[o,c,p,q], and what gives w or x from the other two:
+      {"device_convolution",
+       types,
+       {},
+       R"c(/* y[n,o,i,j] = sum over c, p and q of x[n,c,s i + d p,t j + e q] w[o,c,p,q], and what gives w or x from the other two:
    its adjoints. No place lies outside x. Where x has more channels than w has inputs, each group of outputs reads its own. */
 typedef struct lt_convolution {
   int bytes;           /* of an element: a float or a double */
-  int computed, fresh; /* 0: y, 1: w, 2: x; whether that begins with zeros, as x never does */
+  int computed, fresh; /* 0: y, 1: w, 2: x; whether that begins without values, not to be added to */
   void *x, *w, *y;
   int64_t x_size[4], w_size[4], y_size[4], x_step[4], w_step[4], y_step[4], stride[2], dilation[2];
 } lt_convolution;
 )c"},
       {"dnn_layout", functions, {}, cuda_text::dnn_layout},
-      {"convolved", functions, {"device_convolution", "blas", "dnn_layout"}, R"c(static lt_dnn* lt_dnn_of(lt_workspace* ws) {
+      {"convolved",
+       functions,
+       {"device_convolution", "blas", "dnn_layout"},
+       R"c(static lt_dnn* lt_dnn_of(lt_workspace* ws) {
 #ifdef LANTERN_LAUNCH_EMULATOR
   (void)ws;
   return 0;
@@ -298,13 +304,16 @@ static lt_dnn_plan* lt_dnn_plan_of(lt_workspace* ws, lt_dnn* dnn, const lt_convo
 /* By cuDNN, where it computes that; whether it did. */
 static bool lt_convolved(lt_workspace* ws, const lt_convolution* c) {
   int64_t x_size[4];
+  bool whole = true;
   for (int d = 0; d < 4; ++d) {
     x_size[d] = c->x_size[d];
     if (c->w_size[d] <= 0 || c->y_size[d] <= 0 || x_size[d] <= 0) return false;
     if (d < 2) continue;
     /* cuDNN has as many places as fit: what lies behind the last one of ours is no part of its picture. */
     const int64_t read = c->stride[d - 2] * (c->y_size[d] - 1) + c->dilation[d - 2] * (c->w_size[d] - 1) + 1;
-    if (x_size[d] - read >= c->stride[d - 2]) x_size[d] = read;
+    if (x_size[d] - read < c->stride[d - 2]) continue;
+    x_size[d] = read;
+    whole = false;
   }
   lt_dnn* dnn = lt_dnn_of(ws);
   if (!dnn) return false;
@@ -315,6 +324,8 @@ static bool lt_convolved(lt_workspace* ws, const lt_convolution* c) {
     ++ws->device->launches;
     return true;
   }
+  if (!whole && c->computed == 2 && c->fresh) /* cuDNN writes its own picture only */
+    lt_gpu(ws, cudaMemsetAsync(c->x, 0, (size_t)(lt_dnn_extent(c->x_size, c->x_step) * c->bytes), ws->device->stream));
   void* const data[3] = {c->x, c->w, c->y};
   const bool done = lt_dnn_queue(ws, dnn, plan->way, data);
   if (done) ++ws->device->launches;

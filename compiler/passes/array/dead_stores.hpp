@@ -5,8 +5,9 @@
 
 namespace lantern::passes {
 
-/// Drops writes of elements that nothing reads afterwards, in loops after which nothing uses the tensor:
-/// the adjoint of what an iteration overwrites is set to zero, of an array that the step before made anew. (Dead
+/// Drops writes of elements that nothing reads afterwards, neither the loop nor what follows it: the adjoint
+/// of what an iteration overwrites is set to zero, of an array that the step before made anew; that of a
+/// joined tensor is set to zero where the second part was, and then read where the first part was. (Dead
 /// store elimination.)
 void dead_stores(ir::Module& module);
 

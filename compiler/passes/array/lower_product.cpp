@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lantern/compiler/passes/analysis/gemm.hpp"
+#include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
@@ -67,10 +68,17 @@ class ProductEmitter {
         Value* const last = b_.sub({nest_.sizes[static_cast<std::size_t>(k)], b_.integer(1)});
         end = b_.add({end, times(last, factor)});
       }
-      Value* const after = b_.select({b_.lt({end, sizes[d]}), sizes[d], end});
-      all.push_back({before, b_.add({after, b_.integer(before)})});
+      all.push_back({before, b_.add({larger(end, sizes[d]), b_.integer(before)})});
     }
     return all;
+  }
+
+  /// The larger of two sizes: of a window that is moved by one place at a time it is known.
+  Value* larger(Value* a, Value* b) {
+    const IndexForm more = index_form(a) - index_form(b);
+    if (never_negative(more, *member_.op)) return a;
+    if (never_negative(IndexForm() - more, *member_.op)) return b;
+    return b_.select({b_.lt({a, b}), b, a});
   }
 
   static std::vector<Value*> extended(std::vector<Value*> sizes, const std::vector<Extent>& extents) {

@@ -17,7 +17,7 @@ namespace {
 using ir::Function;
 
 /// Operations of a function with all that is put into it, at most.
-constexpr std::size_t longest = 8000;
+constexpr std::size_t longest = 50000;
 
 std::size_t operations(const Function& f) {
   std::size_t n = 0;

@@ -48,7 +48,9 @@ bool harmless(const Op& op) {
 
 class CopyNest {
  public:
-  CopyNest(const Uses& uses, Op* outermost, std::size_t state) : uses_(uses), outermost_(outermost), state_(state) {}
+  /// `all`: the uses in the function, before any nest was changed.
+  CopyNest(const Uses& all, Op* outermost, std::size_t state)
+      : all_(all), uses_(outermost), outermost_(outermost), state_(state) {}
 
   /// True where it was changed.
   bool run() {
@@ -136,7 +138,8 @@ class CopyNest {
     const auto& ops = outermost_->parent->ops;
     const auto place = std::ranges::find(ops, outermost_);
     const std::unordered_set<const Op*> later(place + 1, ops.end());
-    return std::ranges::any_of(uses_.of(old), [&](const ir::Use& use) {
+    // Nests that were changed before this one read it no later than they did.
+    return std::ranges::any_of(all_.of(old), [&](const ir::Use& use) {
       if (use.op == outermost_ || use.op->is(Opcode::dim_)) return false;
       const Op* const at = ir::holder_in(outermost_->parent, use.op);
       return at == outermost_ || later.contains(at);
@@ -197,7 +200,8 @@ class CopyNest {
     }
   }
 
-  const Uses& uses_;
+  const Uses& all_;
+  const Uses uses_;
   Op* outermost_;
   std::size_t state_;
   std::vector<Level> levels_;
@@ -333,13 +337,12 @@ bool run_on(ir::Function& f) {
     nests.push_back(op);
     return false;
   });
+  const Uses all(f);
   bool any = false;
   for (Op* loop : nests)
-    for (std::size_t state = 0; state < loop->operands.size(); ++state) {
-      if (!loop->operands[state]->type.is_tensor()) continue;
-      const Uses uses(f);
-      any |= CopyNest(uses, loop, state).run();
-    }
+    for (std::size_t state = 0; state < loop->operands.size(); ++state)
+      if (loop->operands.size() == 2 && loop->operands[state]->type.is_tensor())
+        any |= CopyNest(all, loop, state).run();
   return any;
 }
 

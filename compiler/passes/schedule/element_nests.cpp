@@ -156,8 +156,7 @@ bool stores_own_elements(const Op& outermost, std::size_t state) {
 }
 
 /// Reshapes one nest that works on a view of the tensor; true where there was one.
-bool reshape_user(Value* tensor, Block* block, const EqualNumbers& equal) {
-  const Uses uses(block);
+bool reshape_user(Value* tensor, Block* block, const Uses& uses, const EqualNumbers& equal) {
   for (const ir::Use& view : uses.of(tensor)) {
     if (!view.op->is(Opcode::reshape_) || view.operand != 0 ||
         view.op->result()->type.rank() == tensor->type.rank())
@@ -242,12 +241,18 @@ void reshape_nests(ir::Module& module) {
     for (Block* block : host_blocks(f)) {
       EqualNumbers equal;
       for (const Op* op : block->ops) equal.note(*op);
+      std::optional<Uses> uses;
+      const auto reshaped = [&](Value* made) {
+        if (!uses) uses.emplace(block);
+        if (!reshape_user(made, block, *uses, equal)) return false;
+        uses.reset();
+        return true;
+      };
       for (std::size_t i = 0; i < block->ops.size(); ++i) {
         const Op* const op = block->ops[i];
         if (!op->is(Opcode::loop_) || !ir::is_parallel(*op)) continue;
         for (Value* made : op->results)
-          while (made->type.is_tensor() && stores_own_elements(*op, made->index) &&
-                 reshape_user(made, block, equal))
+          while (made->type.is_tensor() && stores_own_elements(*op, made->index) && reshaped(made))
             changed = true;
       }
     }

@@ -147,23 +147,41 @@ bool sums_into_tensors(const Op* loop) {
 
 /// What joins: a loop and one that needs it, or any two.
 enum class Joined { flow, any };
+/// Operations between them that are looked through.
+constexpr std::size_t farthest(Joined joined) { return joined == Joined::flow ? 2000 : 200; }
 
 /// Two loops of one block, the first of which is to join the second.
 class Pair {
  public:
-  Pair(ir::Module& module, Op* first, Op* second, const EqualNumbers& equal, const IndexRanges& ranges, BlockDoings& doings, Joined joined)
-      : module_(module), a_(first), b_(second), equal_(equal), ranges_(ranges), doings_(doings), joined_(joined), in_a_(first), in_b_(second) {}
+  Pair(ir::Module& module, Op* first, Op* second, const EqualNumbers& equal, const IndexRanges& ranges,
+       BlockDoings& doings, BlockUsers& users, Joined joined)
+      : module_(module),
+        a_(first),
+        b_(second),
+        equal_(equal),
+        ranges_(ranges),
+        doings_(doings),
+        users_(users),
+        joined_(joined),
+        in_a_(first),
+        in_b_(second) {}
 
   bool run() {
     index_a_ = counted(a_)->index, index_b_ = counted(b_)->index;
     if (!short_enough()) return false;
-    auto found = between({a_}, b_, joined_ == Joined::flow ? 2000 : 200, doings_, [](Op* op) { return std::vector<Op*>{op}; });
+    auto found = between({a_}, b_, static_cast<std::ptrdiff_t>(farthest(joined_)), doings_,
+                         [](Op* op) { return std::vector<Op*>{op}; });
     if (!found) return false;
     between_ = std::move(*found);
     if (!flows() || !in_order()) return false;
     if (captured_by({a_, b_}).size() > most_captured) return false;
     join();
     return true;
+  }
+
+  /// Once they are one: a check that was between them is behind them now.
+  bool passed_checks() const {
+    return std::ranges::any_of(between_.later, [](const Op* op) { return op->is(Opcode::check_); });
   }
 
  private:
@@ -284,9 +302,10 @@ class Pair {
 
   /// Of a result that the second loop updates nothing but views on the way there knows.
   bool nothing_else_asks(std::size_t state, const Value* as) {
-    const Uses around(a_->parent->function->body);
-    for (const Value* v = as;; v = v->def->operands[0]) {
-      if (around.count(v) != 1) return false;
+    const Op* user = b_;
+    for (const Value* v = as;; user = v->def, v = v->def->operands[0]) {
+      if (std::ranges::count(user->operands, v) != 1) return false;
+      if (users_.others_use(v, user)) return false;
       if (v == a_->result(state)) return true;
     }
   }
@@ -404,15 +423,18 @@ class Pair {
       if (!gone.contains(op)) order.push_back(op);
     order.insert(order.end(), ops.begin() + last + 1, ops.end());
     ops = std::move(order);
-    Block* const body = around->function->body;
-    ir::replace_uses(body, outside);
+    users_.forget(a_);
+    for (const Op* op : gone) users_.forget(op);
+    users_.replace(outside);
     for (const auto& [state, shape] : views) {
       Value* const result = b_->result(state);
       Builder b = Builder::after(b_);
       Value* const view = b.emit(Opcode::reshape_, {result, const_cast<Value*>(shape)});
-      ir::replace_uses(body, result, view);
-      view->def->operands[0] = result;
+      users_.replace({{result, view}});
+      users_.note(view->def);
     }
+    doings_.forget(b_);
+    users_.note(b_);
   }
 
   ir::Module& module_;
@@ -420,6 +442,7 @@ class Pair {
   const EqualNumbers& equal_;
   const IndexRanges& ranges_;  ///< before loops were joined
   BlockDoings& doings_;
+  BlockUsers& users_;
   Joined joined_;
   Uses in_a_, in_b_;
   std::size_t index_a_ = 0, index_b_ = 0;
@@ -434,33 +457,107 @@ bool counts_alike(const Op* a, const Op* b, const EqualNumbers& equal) {
          equal(x->bound, y->bound);
 }
 
-/// The second loop needs a result of the first, or a view of one.
-bool flows_into(const Op* a, const Op* b, BlockDoings& doings) {
-  return std::ranges::any_of(doings.of(b).operands, [&](const Value* v) { return viewed(v)->def == a; });
+/// The loops that a loop needs a result of, or a view of one.
+ir::PointerSet<const Op> needed_loops(const Op* loop, BlockDoings& doings) {
+  ir::PointerSet<const Op> all;
+  for (const Value* v : doings.of(loop).operands)
+    if (const Op* def = viewed(v)->def; def && def->is(Opcode::loop_)) all.insert(def);
+  return all;
 }
 
-/// Joins loops of a block until none can; true if there were any. `inside`: of a kernel, where all that can join does.
-bool fuse_in(ir::Module& module, const TapeUses& tapes, const IndexRanges& ranges, Block* block, bool inside, Joined joined) {
-  bool any = false, again = true;
-  while (again) {
-    again = false;
-    const std::vector<Op*> ops = block->ops;
-    BlockDoings doings;
-    EqualNumbers equal;
-    equal.note_saved(tapes, block);
-    std::vector<Op*> before;
-    for (Op* op : ops) {
-      equal.note(*op);
-      if (!op->is(Opcode::loop_) || !ir::is_parallel(*op)) continue;
-      for (std::size_t k = before.size(); k-- > 0 && !again;)
-        if ((joined == Joined::any || flows_into(before[k], op, doings)) && counts_alike(before[k], op, equal) &&
-            (inside || worth_joining(before[k], op, equal)))
-          again = Pair(module, before[k], op, equal, ranges, doings, joined).run();
-      if (again) break;
-      before.push_back(op);
+/// The loops of one block, joined in one walk.
+class BlockFusion {
+ public:
+  /// `inside`: of a kernel, where all that can join does.
+  BlockFusion(ir::Module& module, const TapeUses& tapes, const IndexRanges& ranges, Block* block, bool inside,
+              Joined joined)
+      : module_(module),
+        tapes_(tapes),
+        ranges_(ranges),
+        block_(block),
+        inside_(inside),
+        joined_(joined),
+        users_(block, doings_) {}
+
+  /// True where loops have joined. A loop that took in another is looked at again, and so are those that it
+  /// has passed.
+  bool run() {
+    bool any = false;
+    start();
+    for (std::size_t place = 0; place < block_->ops.size();) {
+      Op* const op = block_->ops[place];
+      equal_.note(*op);
+      if (!op->is(Opcode::loop_) || !ir::is_parallel(*op)) {
+        ++place;
+      } else if (joins(op, place)) {
+        any = true;
+        place = static_cast<std::size_t>(std::ranges::find(block_->ops, op) - block_->ops.begin());
+        find_before(place);
+      } else {
+        before_.push_back({op, place++});
+      }
     }
-    any |= again;
+    return any;
   }
+
+ private:
+  struct Earlier {
+    Op* loop;
+    std::size_t place;
+  };
+
+  void start() {
+    equal_ = EqualNumbers();
+    equal_.note_saved(tapes_, block_);
+  }
+
+  /// True where the loop has taken in one before it, the nearest first.
+  bool joins(Op* op, std::size_t place) {
+    const ir::PointerSet<const Op> needed = needed_loops(op, doings_);
+    if (joined_ == Joined::flow && needed.size() == 0) return false;
+    for (auto it = before_.rbegin(); it != before_.rend() && place - it->place <= farthest(joined_); ++it) {
+      Op* const first = it->loop;
+      if ((joined_ == Joined::flow && !needed.contains(first)) || !counts_alike(first, op, equal_) ||
+          !(inside_ || worth_joining(first, op, equal_)))
+        continue;
+      Pair pair(module_, first, op, equal_, ranges_, doings_, users_, joined_);
+      if (!pair.run()) continue;
+      if (pair.passed_checks()) {
+        start();
+        for (const Op* known : block_->ops) {
+          if (known == op) break;
+          equal_.note(*known);
+        }
+      }
+      return true;
+    }
+    return false;
+  }
+
+  void find_before(std::size_t end) {
+    before_.clear();
+    for (std::size_t place = 0; place < end; ++place)
+      if (Op* const op = block_->ops[place]; op->is(Opcode::loop_) && ir::is_parallel(*op))
+        before_.push_back({op, place});
+  }
+
+  ir::Module& module_;
+  const TapeUses& tapes_;
+  const IndexRanges& ranges_;
+  Block* block_;
+  bool inside_;
+  Joined joined_;
+  BlockDoings doings_;
+  BlockUsers users_;
+  EqualNumbers equal_;
+  std::vector<Earlier> before_;  ///< the parallel loops before the one that is looked at
+};
+
+/// Joins loops of a block until none can; true if there were any.
+bool fuse_in(ir::Module& module, const TapeUses& tapes, const IndexRanges& ranges, Block* block, bool inside,
+             Joined joined) {
+  bool any = false;
+  while (BlockFusion(module, tapes, ranges, block, inside, joined).run()) any = true;
   return any;
 }
 

@@ -72,6 +72,7 @@ const Doings& BlockDoings::of(const Op* op) {
       if (!v->type.is_tensor()) continue;
       const Value* const tensor = viewed(v);
       if (updates(*o)) d.updated.push_back(tensor);
+      if (o->is(Opcode::call_)) d.called.push_back(tensor);
       if (!o->is(Opcode::reshape_, Opcode::dim_)) d.touched.push_back(tensor);
       if (in_body) d.inside.push_back(tensor);
     }
@@ -79,12 +80,51 @@ const Doings& BlockDoings::of(const Op* op) {
   look(op, false);
   for (std::size_t i = 0; i < op->blocks.size(); ++i)
     ir::walk(op->blocks[i], [&](const Op* o) { look(o, i == 1); });
-  for (std::vector<const Value*>* all : {&d.operands, &d.updated, &d.touched, &d.inside}) {
+  for (std::vector<const Value*>* all : {&d.operands, &d.updated, &d.called, &d.touched, &d.inside}) {
     std::ranges::sort(*all);
     const auto [first, last] = std::ranges::unique(*all);
     all->erase(first, last);
   }
   return d;
+}
+
+BlockUsers::BlockUsers(const Block* block, BlockDoings& doings) : doings_(doings) {
+  for (Op* op : block->ops) note(op);
+}
+
+void BlockUsers::note(Op* op) {
+  for (const Value* v : doings_.of(op).operands) users_[v].push_back(op);
+}
+
+std::vector<Op*> BlockUsers::noted(const Value* v) const {
+  const std::vector<Op*>* const all = users_.find(v);
+  return all ? *all : std::vector<Op*>();
+}
+
+bool BlockUsers::others_use(const Value* v, const Op* user) const {
+  return std::ranges::any_of(noted(v), [&](const Op* op) {
+    return op != user && !gone_.contains(op) && std::ranges::binary_search(doings_.of(op).operands, v);
+  });
+}
+
+void BlockUsers::replace(const Renaming& names) {
+  for (const auto& [from, to] : names) {
+    const std::vector<Op*> users = noted(from);
+    for (Op* op : users) {
+      for (Value*& v : op->operands) v = ir::renamed(names, v);
+      for (Block* b : op->blocks) ir::rename(b, names);
+    }
+    std::vector<Op*>& now = users_[to];
+    now.insert(now.end(), users.begin(), users.end());
+    // What has a view of it knows the tensor by its name.
+    std::vector<Op*> changed = users;
+    for (std::size_t i = 0; i < changed.size(); ++i) {
+      doings_.forget(changed[i]);
+      if (!changed[i]->is(Opcode::reshape_)) continue;
+      const std::vector<Op*> more = noted(changed[i]->result());
+      changed.insert(changed.end(), more.begin(), more.end());
+    }
+  }
 }
 
 std::optional<Between> between(const std::vector<Op*>& loops, const Op* last, std::ptrdiff_t most,

@@ -35,16 +35,41 @@ struct Doings {
   bool checks = false, keeps_order = false, on_tape = false;
   std::vector<const Value*> operands;
   std::vector<const Value*> updated;  ///< tensors, and those that views are of
+  std::vector<const Value*> called;   ///< the same, that functions are called with
   std::vector<const Value*> touched;  ///< the same, of all but views and sizes
   std::vector<const Value*> inside;   ///< the same, of all operations in the body of a loop
 };
-/// Of the operations of a block, found once, as long as none of them changes.
+/// Of the operations of a block, found once.
 class BlockDoings {
  public:
   const Doings& of(const Op* op);
+  /// The operation has changed, or a tensor that it has a view of has another name.
+  void forget(const Op* op) { known_.erase(op); }
 
  private:
   std::unordered_map<const Op*, Doings> known_;
+};
+
+/// The operations of a block that use a value, themselves or in what they hold.
+class BlockUsers {
+ public:
+  BlockUsers(const Block* block, BlockDoings& doings);
+  /// True where an operation other than this one uses the value.
+  bool others_use(const Value* v, const Op* user) const;
+  /// An operation that is new in the block, or uses more than it did.
+  void note(Op* op);
+  /// It is in the block no longer.
+  void forget(const Op* op) { gone_.insert(op); }
+  /// All of them use what has another name by that.
+  void replace(const Renaming& names);
+
+ private:
+  /// Those that use it, and some that did.
+  std::vector<Op*> noted(const Value* v) const;
+
+  BlockDoings& doings_;
+  ir::PointerMap<const Value, std::vector<Op*>> users_;
+  ir::PointerSet<const Op> gone_;
 };
 
 /// The operations between neighbouring loops and a later one of the same block. `earlier` ones need no result

@@ -64,8 +64,15 @@ bool goes_through(const Op& access, const std::vector<const Value*>& counters) {
 /// A perfect nest. Each iteration stores one element of each result, and no two iterations store the same one.
 class Producer {
  public:
-  Producer(ir::Function& f, Op* outermost, const EqualNumbers& equal)
-      : uses_(f), block_(outermost->parent), outermost_(outermost), equal_(equal) {}
+  /// `all`: the uses in the function, before any nest went. What goes into a kernel uses nothing that the
+  /// kernel makes, nor what is made after it: the uses of a later nest's results are as they were.
+  Producer(const Uses& all, Op* outermost, const EqualNumbers& equal, BlockDoings& doings)
+      : all_(all),
+        uses_(outermost),
+        block_(outermost->parent),
+        outermost_(outermost),
+        equal_(equal),
+        doings_(doings) {}
 
   /// True where its readers do its work now.
   bool run() {
@@ -154,8 +161,7 @@ class Producer {
       for (std::size_t d = 0; d < static_cast<std::size_t>(op.operands[0]->type.rank()); ++d) {
         const Value* const index = op.operands[1 + d];
         const bool counts = std::ranges::find(counters_, index) != counters_.end();
-        if (counts ? start_of_run(index, size_form(op.operands[0], d), equal_) != 0 && !in_range(op, d)
-                   : inside(index) || !in_range(op, d))
+        if ((!counts || start_of_run(index, size_form(op.operands[0], d), equal_) != 0) && !in_range(op, d))
           return false;
       }
       loads_.push_back(&op);
@@ -171,11 +177,11 @@ class Producer {
 
   /// All that uses the results reads their elements in kernels, or asks for their shapes.
   bool all_readers() {
-    if (!uses_.of(counter_result()).empty()) return false;
+    if (!all_.of(counter_result()).empty()) return false;
     for (const Result& result : results_) {
       std::vector<const Value*> names{outermost_->results[result.state]};
       for (std::size_t i = 0; i < names.size(); ++i)
-        for (const auto& [op, operand] : uses_.of(names[i])) {
+        for (const auto& [op, operand] : all_.of(names[i])) {
           const bool view = op->is(Opcode::reshape_) && operand == 0;
           if (op->is(Opcode::dim_, Opcode::reshape_)) {
             if (i == 0) shapes_.push_back({op, operand, result.state});
@@ -217,18 +223,15 @@ class Producer {
       if (v->type.is_tensor() && read.contains(viewed(v))) return false;
     std::unordered_set<const Op*> kernels;
     for (const Read& r : reads_) kernels.insert(r.kernel);
-    bool good = true;
-    const auto look = [&](const Op* op) {
-      if (!updates(*op) && !op->is(Opcode::call_)) return;
-      for (const Value* v : op->operands) good &= !v->type.is_tensor() || !read.contains(viewed(v));
-    };
     const auto& ops = block_->ops;
     for (auto it = std::ranges::find(ops, outermost_) + 1; it != ops.end() && !kernels.empty(); ++it) {
-      look(*it);
-      for (Block* b : (*it)->blocks) ir::walk(b, look);
+      const Doings& d = doings_.of(*it);  // a kernel that elements were put into updates what it did
+      for (const std::vector<const Value*>* tensors : {&d.updated, &d.called})
+        for (const Value* v : *tensors)
+          if (read.contains(v)) return false;
       kernels.erase(*it);
     }
-    return good && kernels.empty();
+    return kernels.empty();
   }
 
   /// Elements that are moved, before and after, in units of the nest's iterations; and what is computed.
@@ -237,15 +240,22 @@ class Producer {
     std::map<const Op*, std::set<const Result*>> loaded;
     const auto is_large = [&](const Op* load) { return goes_through(*load, counters_); };
     std::set<const Value*> own;
-    for (const Op* load : loads_)
+    std::map<const Op*, std::set<const Op*>>
+        moved_loads;  // at places that are computed: no other load has the same
+    std::size_t moved = 0;
+    for (const Op* load : loads_) {
       if (is_large(load)) own.insert(viewed(load->operands[0]));
+      moved += at_computed_place(*load);
+    }
     for (const Read& r : reads_) {
       loaded[r.kernel].insert(r.of);
-      for (const Op* load : needs(*r.of))
+      for (const Op* load : needs(*r.of)) {
         if (is_large(load)) large_loads[r.kernel].insert(viewed(load->operands[0]));
+        if (at_computed_place(*load)) moved_loads[r.kernel].insert(load);
+      }
     }
     if (loaded.size() > most_readers) return false;
-    std::size_t before = own.size() + results_.size(), after = 0;
+    std::size_t before = own.size() + moved + results_.size(), after = 0;
     for (auto& [kernel, results] : loaded) {
       before += results.size();
       std::unordered_set<const Value*> there, given(kernel->operands.begin(), kernel->operands.end());
@@ -262,12 +272,20 @@ class Producer {
       for (const Value* v : given) outside += !ancestor_of(v, kernel);
       if (outside + 2 * loads_.size() > most_given) return false;
       for (const Value* v : large_loads[kernel]) after += !there.contains(v);
+      after += moved_loads[kernel].size();
     }
     return after < before && std::ranges::all_of(results_, [&](const Result& r) {
              std::int64_t work = 0;
              for (const Op* op : needed(r)) work += op->is(Opcode::get_) ? 0 : weight(*op);
              return work <= most_work;
            });
+  }
+  /// True where an index is a number that the nest makes of its counters.
+  bool at_computed_place(const Op& load) const {
+    const auto first = load.operands.begin() + 1;
+    return std::any_of(first, first + load.operands[0]->type.rank(), [&](const Value* index) {
+      return inside(index) && std::ranges::find(counters_, index) == counters_.end();
+    });
   }
   static bool ancestor_of(const Value* v, const Op* kernel) {
     for (const Block* b = v->block; b; b = b->parent ? b->parent->parent : nullptr)
@@ -325,10 +343,12 @@ class Producer {
     std::size_t operand, state;
   };
 
-  const Uses uses_;
+  const Uses& all_;
+  const Uses uses_;  ///< inside
   Block* block_;
   Op* outermost_;
   const EqualNumbers& equal_;
+  BlockDoings& doings_;
   std::vector<const Value*> counters_;  ///< the outermost first
   std::vector<Result> results_;
   std::vector<const Op*> loads_;
@@ -343,12 +363,14 @@ void rematerialise(ir::Module& module) {
   const TapeUses tapes = tape_uses(module);
   for (ir::Function* f : module.functions()) {
     if (!is_direct(*f)) continue;
+    const Uses all(*f);
     for (Block* block : host_blocks(*f)) {
+      BlockDoings doings;
       EqualNumbers equal;
       equal.note_saved(tapes, block);
       for (Op* op : std::vector<Op*>(block->ops)) {
         equal.note(*op);  // what a later check says is not known yet
-        if (op->is(Opcode::loop_) && ir::is_parallel(*op)) any |= Producer(*f, op, equal).run();
+        if (op->is(Opcode::loop_) && ir::is_parallel(*op)) any |= Producer(all, op, equal, doings).run();
       }
     }
   }
