@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -166,6 +168,12 @@ std::string lantern_build() {
 
 }  // namespace
 
+int clang_level(int opt) {
+  const char* const given = std::getenv("LANTERN_CLANG_LEVEL");
+  const std::string_view level = given ? given : "";
+  return level.size() == 1 && level >= "0" && level <= "3" ? std::min(opt, level[0] - '0') : opt;
+}
+
 std::string staged_key(const ir::Module& staged, const CompileOptions& options) {
   // Names all options, so that one that is added does not compile until it is thought of here. The name is the graph's.
   const auto& [target, opt, bounds_checks, strict_math, reassociate, debug, check, threads, lanes, mappings, products, storage,
@@ -175,8 +183,8 @@ std::string staged_key(const ir::Module& staged, const CompileOptions& options) 
   if (build.empty()) return {};
   codegen::ContentHash hash;
   hash.add(staged_version).add(build).add(codegen::clang_version()).add(codegen::host_processor());
-  for (const int n : {static_cast<int>(target), opt, static_cast<int>(bounds_checks), static_cast<int>(strict_math),
-                      static_cast<int>(reassociate), static_cast<int>(check), threads, lanes,
+  for (const int n : {static_cast<int>(target), opt, clang_level(opt), static_cast<int>(bounds_checks),
+                      static_cast<int>(strict_math), static_cast<int>(reassociate), static_cast<int>(check), threads, lanes,
                       static_cast<int>(disabled_passes.size())})
     hash.add(std::to_string(n));
   for (const std::string& pass : disabled_passes) hash.add(pass);

@@ -18,6 +18,10 @@ struct StagedProgram {
   CallFacts facts;
 };
 
+/// The level at which Clang compiles what passes of level `opt` made: that one, or the lower one that the environment's
+/// LANTERN_CLANG_LEVEL names.
+int clang_level(int opt);
+
 /// The key of a program: of the staged graph and all that decides what it becomes, which is every option, the
 /// processor, the version of Clang, and the build of Lantern that is running. Empty where the cache is off, for a
 /// debugger's code, and where the running program has no build ID.

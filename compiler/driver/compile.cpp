@@ -254,7 +254,7 @@ class CompiledCode : public Code {
 
   codegen::ClangOptions clang_options() const {
     codegen::ClangOptions clang;
-    clang.opt_level = options_.debug ? 0 : options_.opt;
+    clang.opt_level = options_.debug ? 0 : clang_level(options_.opt);
     clang.debug_info = options_.debug;
     clang.contract = !options_.strict_math;
     return clang;

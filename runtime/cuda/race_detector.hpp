@@ -160,6 +160,10 @@ LANTERN_UNWATCHED void __tsan_vptr_update(void**, void*) {}
 LANTERN_UNWATCHED void __tsan_vptr_read(void**) {}
 LANTERN_UNWATCHED void __tsan_read_range(void*, unsigned long) {}
 LANTERN_UNWATCHED void __tsan_write_range(void*, unsigned long) {}
+// Clang's names for what g++ leaves to the library.
+LANTERN_UNWATCHED void* __tsan_memcpy(void* to, const void* from, unsigned long n) { return memcpy(to, from, n); }
+LANTERN_UNWATCHED void* __tsan_memmove(void* to, const void* from, unsigned long n) { return memmove(to, from, n); }
+LANTERN_UNWATCHED void* __tsan_memset(void* to, int byte, unsigned long n) { return memset(to, byte, n); }
 LANTERN_UNWATCHED int __tsan_atomic32_fetch_add(volatile int* p, int v, int) { return __sync_fetch_and_add(p, v); }
 }
 #endif

@@ -258,6 +258,13 @@ TEST_CASE("a program is found before it is compiled, with the same options alone
   differs([](CompileOptions& o) { o.disabled_passes = {"invariant_tables"}; });
   differs([](CompileOptions& o) { o.name = "g"; });
   CHECK(at_five_with([](D x) { return 3.0 * x; }, as_stored, directory) == 15);  // at another place
+  setenv("LANTERN_CLANG_LEVEL", "1", 1);
+  CHECK(at_five_with(tripled, as_stored, directory) == 15);
+  for (const char* level : {"2", "3", "7", "10", ""}) {  // not lower than asked for, or no level
+    setenv("LANTERN_CLANG_LEVEL", level, 1);
+    CHECK(at_five_with(tripled, as_stored, directory) == 25);
+  }
+  unsetenv("LANTERN_CLANG_LEVEL");
   CHECK(at_five(tripled, directory.path()) == 25);
 }
 

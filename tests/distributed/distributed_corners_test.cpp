@@ -22,7 +22,7 @@ using Numbers = std::vector<double>;
 namespace {
 
 const std::int64_t me = ld::world_rank(), ranks = ld::world_size();
-const double all_ranks = static_cast<double>(ranks), own = static_cast<double>(me) + 1;
+const double own = static_cast<double>(me) + 1;
 double sum_of(const auto& f) {
   double s = 0;
   for (std::int64_t r = 0; r < ranks; ++r) s += f(static_cast<double>(r) + 1);

@@ -218,9 +218,9 @@ TEST_CASE("bodies that attract each other: by all_gather, and passed on in a rin
 
 TEST_CASE("a mean over scenarios: the same bits on any number of ranks") {
   // A call option: its price, and its derivatives by the spot and the volatility.
-  const int64_t all = 240;
+  constexpr int64_t all = 240;
   if (all % ranks != 0) return;
-  const auto price = [all](const D& spot, const D& volatility, const Rep<Array<int64_t>>& paths, const ld::Communicator& c) {
+  const auto price = [](const D& spot, const D& volatility, const Rep<Array<int64_t>>& paths, const ld::Communicator& c) {
     const auto each = ld::deterministic_replicate(A(tabulate([&](I i) { return select(i == 0, spot, volatility); }, 2).datum()), paths.size(), c);
     const A z(nn::normal_rows<double>(I(int64_t{11}), paths).datum());
     const A gain(tabulate([&](I i) {

@@ -236,7 +236,7 @@ TEST_CASE("a scaled loss keeps small gradients of products in half precision", "
 TEST_CASE("a network trains with its own tensors in 16 bits", "[cuda]") {
   const auto x = numbers({16, 12});
   const auto y = labels(16, 5);
-  const auto train = [&](auto at, auto&&... stream) {  // the losses of ten steps
+  const auto train = [&](auto at) {  // the losses of ten steps
     std::vector<float> losses(10);
     auto w1 = numbers({20, 12}, 0.3), w2 = numbers({5, 20}, 0.5), b1 = numbers({20}, 0.1), b2 = numbers({5}, 0.1);
     for (float& l : losses) std::tie(l, w1, b1, w2, b2) = at(w1, b1, w2, b2, x, y, 0.2f);
