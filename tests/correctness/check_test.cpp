@@ -121,6 +121,31 @@ TEST_CASE("infinities that a program holds on purpose are not trapped") {
   check_passes([](Rep<double> x) { return select(x > 0.0, x, max(x + infinity, x)); }, 2.0);
 }
 
+TEST_CASE("a number that a choice does not take is not looked at") {
+  const auto logarithm_of_positive = [](Rep<double> x) { return select(x > 0.0, 2.0 * log(x), x); };
+  // The second derivative of abs at 0 is none, and nothing flows there.
+  const auto beside_a_kink = [](Rep<double> x) { return max(abs(x) * x, 1.0 + x * x); };
+  const auto in_a_loop = [](Rep<Array<double>> a) {
+    return FOR(0, a.size(), Rep<double>(0.5), [&](Rep<std::int64_t> i, Rep<double> s) {
+      return select(a[i] > s, 0.5 * a[i], abs(a[i]) - 0.25 * s);
+    });
+  };
+  const auto slopes = [&](Rep<Array<double>> a) { return sum(grad([&](Rep<Array<double>> b) { return in_a_loop(b) * in_a_loop(b); })(a)); };
+  const std::vector<double> ties{0.0, 0.0, 0.5, -0.5, 1.0, 0.0, 0.25};
+  for (const Target target : {Target::c, Target::cpp}) {
+    const CompileOptions checked{.target = target, .check = Check::nan};
+    CHECK(compile(logarithm_of_positive, checked)(-1.0) == -1.0);
+    CHECK(compile(grad(grad(beside_a_kink)), checked)(0.0) == 2.0);
+    CHECK(compile(grad(slopes), checked)(ties) == eager(grad(slopes))(ties));
+    // What is taken is.
+    CHECK_THROWS_WITH(compile(grad(grad([](Rep<double> x) { return max(abs(x) * x, x * x - 1.0); })), checked)(0.0),
+                      Contains("expected finite values, got nan from div"));
+    CHECK_THROWS_WITH(compile(logarithm_of_positive, checked)(infinity - 1.0), Contains("argument 1"));
+    CHECK_THROWS_WITH(compile([&](Rep<double> x) { return logarithm_of_positive(x * 1e300); }, checked)(1e300),
+                      Contains("check_test.cpp:"));
+  }
+}
+
 TEST_CASE("without the check nothing is generated for it, and nothing is trapped") {
   CHECK(std::isnan(compile(&logarithm)(0.5)));
   CHECK(std::isnan(eager(&logarithm)(0.5)));

@@ -6,6 +6,7 @@
 #include "lantern/compiler/passes/analysis/live_uses.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 #include "lantern/ir/shape.hpp"
+#include "lantern/ir/uses.hpp"
 
 namespace lantern::passes {
 
@@ -26,9 +27,10 @@ bool is_update_of_part(const Op& op) { return op.is(Opcode::add_at_, Opcode::add
 
 class Insertion {
  public:
-  explicit Insertion(ir::Function& function) : module_(*function.module), uses_(function) {
+  explicit Insertion(ir::Function& function) : module_(*function.module), uses_(function), all_uses_(function) {
     std::vector<Op*> all;
     ir::walk(function.body, [&](Op* op) { all.push_back(op); });
+    for (auto op = all.rbegin(); op != all.rend(); ++op) choice_of(*op);  // users first
     for (Op* op : all) visit(op);
     for (auto& [block, around] : around_) insert(*block, around);
   }
@@ -36,6 +38,12 @@ class Insertion {
  private:
   struct Around {
     std::vector<Op*> before, after;
+  };
+  /// The choice that alone uses a number, and its side.
+  struct Choice {
+    Op* select = nullptr;
+    std::size_t side = 0;
+    bool operator==(const Choice&) const = default;
   };
 
   void visit(Op* op) {
@@ -52,7 +60,47 @@ class Insertion {
     std::vector<Value*> operands{result};
     for (std::size_t i = 0; i < op->operands.size(); ++i)
       if (!ir::only_shape(*op, i)) operands.push_back(op->operands[i]);
+    if (const Choice choice = choice_of(op); choice.select != nullptr) {
+      operands[0] = taken(result, choice);
+      return check(op, op->code, std::move(operands), choice.select);
+    }
     check(op, op->code, std::move(operands));
+  }
+
+  /// The choice that a number ends in: its users, and theirs, only compute in the same block, and lead to one side of one
+  /// select.
+  Choice choice_of(const Op* op) {
+    if (const auto known = choices_.find(op); known != choices_.end()) return known->second;
+    Choice all;
+    if (op->results.size() == 1 && op->result()->type.is_scalar() && op->blocks.empty() && ir::info(op->code).elementwise) {
+      bool first = true;
+      for (const ir::Use& use : all_uses_.of(op->result())) {
+        if (!uses_.live(use.op)) continue;
+        Choice one;
+        if (use.op->parent == op->parent) {
+          if (use.op->is(Opcode::select_) && use.operand > 0) one = {use.op, use.operand};
+          else if (!use.op->is(Opcode::select_)) one = choice_of(use.op);
+        }
+        if (one.select == nullptr || (!first && one != all)) {
+          all = {};
+          break;
+        }
+        all = one;
+        first = false;
+      }
+    }
+    return choices_[op] = all;
+  }
+
+  /// The number where the choice takes it, else 0.
+  Value* taken(Value* number, const Choice& choice) {
+    std::vector<Op*>& list = around_[choice.select->parent][choice.select].after;
+    Op* const zero = make(choice.select, Opcode::constant_, list);
+    Value* const none = module_.add_result(zero, number->type);
+    Op* const select = make(choice.select, Opcode::select_, list);
+    select->operands = {choice.select->operands[0], none, none};
+    select->operands[choice.side] = number;
+    return module_.add_result(select, number->type);
   }
 
   /// Of the element, row or rows that are added to, before and after.
@@ -91,9 +139,9 @@ class Insertion {
     return tensor == op->result() ? view : result(make(op, Opcode::copy_, list), {view}, type);
   }
 
-  /// `values`: what is looked at, and what it was made of.
-  void check(Op* op, Opcode code, std::vector<Value*> values) {
-    std::vector<Op*>& list = around_[op->parent][op].after;
+  /// `values`: what is looked at, and what it was made of. The check is at the operation, or behind another one.
+  void check(Op* op, Opcode code, std::vector<Value*> values, const Op* behind = nullptr) {
+    std::vector<Op*>& list = around_[op->parent][behind != nullptr ? behind : op].after;
     Op* const finite = make(op, Opcode::finite_, list);
     finite->integer = static_cast<std::int64_t>(code);
     finite->operands = {values[0]};
@@ -126,6 +174,8 @@ class Insertion {
 
   ir::Module& module_;
   const LiveUses uses_;
+  const ir::Uses all_uses_;
+  std::unordered_map<const Op*, Choice> choices_;
   std::unordered_map<Block*, std::unordered_map<const Op*, Around>> around_;
 };
 

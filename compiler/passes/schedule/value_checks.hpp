@@ -2,7 +2,8 @@
 //
 // Each value in which one can arise is followed by a `finite` operation, which says what made it. Only what is
 // computed is looked at: values that somebody needs, and of these the elements only where somebody reads them. An
-// update of an element or of rows is looked at there. The checks are operations like others, which read memory and have an
+// update of an element or of rows is looked at there. A number that one side of a select alone uses is looked at where that side
+// is taken: a slope at a kink is NaN where nothing flows, too. The checks are operations like others, which read memory and have an
 // effect: what comes after this pass sees them, and nothing that came before does, so that a checked program computes
 // what it would have computed without.
 #pragma once
