@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "agree.hpp"
-#include "lantern/codegen/arena.hpp"
+#include "../../tools/lanternc/arena.hpp"
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "printed_code.hpp"
 
@@ -200,7 +200,7 @@ TEST_CASE("the most that a program takes at one time is known beforehand", "[mem
   const auto check = [](const char* what, const auto& program, std::size_t results) {
     INFO(what);
     const Module m = optimised(program);
-    const codegen::ArenaUse use = codegen::arena_use(*m);
+    const tool::ArenaUse use = tool::arena_use(*m);
     REQUIRE(use.peak.number());
     constexpr std::int64_t n = 96;
     std::vector<double> x(n * n, 0.01), w(n * n, 0.02);
@@ -226,12 +226,12 @@ TEST_CASE("the most that a program takes at one time is known beforehand", "[mem
 TEST_CASE("sizes that are not known are named", "[memory_plan]") {
   const auto f = [](M x, M w) { return sum(layers(4, x, w)); };
   const Module m = optimised(f);
-  const codegen::ArenaUse use = codegen::arena_use(*m);
+  const tool::ArenaUse use = tool::arena_use(*m);
   CHECK_FALSE(use.peak.number());
   CHECK(use.peak.str().find(".dim(") != std::string::npos);
-  CHECK(codegen::ByteCount(24).str() == "24 bytes");
-  codegen::ByteCount n = codegen::ByteCount(8) * codegen::ByteCount::named("x.size()");
+  CHECK(tool::ByteCount(24).str() == "24 bytes");
+  tool::ByteCount n = tool::ByteCount(8) * tool::ByteCount::named("x.size()");
   CHECK(n.str() == "8 * x.size()");
-  CHECK((n += codegen::ByteCount(64)).str() == "64 bytes + 8 * x.size()");
-  CHECK((n -= codegen::ByteCount(64)).str() == "8 * x.size()");
+  CHECK((n += tool::ByteCount(64)).str() == "64 bytes + 8 * x.size()");
+  CHECK((n -= tool::ByteCount(64)).str() == "8 * x.size()");
 }

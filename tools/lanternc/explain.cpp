@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 
-#include "lantern/codegen/arena.hpp"
 #include "lantern/codegen/communication.hpp"
 #include "lantern/codegen/kernels.hpp"
 #include "lantern/codegen/narrow_tensors.hpp"
@@ -14,6 +13,7 @@
 #include "lantern/compiler/passes/pipeline.hpp"
 #include "lantern/compiler/passes/support/memory.hpp"
 #include "lantern/ir/op.hpp"
+#include "arena.hpp"
 #include "message_times.hpp"
 #include "traffic.hpp"
 
@@ -394,7 +394,7 @@ class Explanation {
 
   /// What the memory plan comes to.
   void arena() {
-    const codegen::ArenaUse use = codegen::arena_use(module_);
+    const ArenaUse use = arena_use(module_);
     if (use.peak.magnitude() <= 0 && !use.products && use.results.magnitude() <= 0) return;
     std::string text = "memory of tensors at one time: " + use.peak.str();
     if (use.products) text += ", and up to 3 MB where matrices are multiplied";
@@ -552,17 +552,17 @@ std::string traffic_text(const ir::Module& module) {
     return text + (v.type.rank() == 1 ? ".size()" : ".dim(" + std::to_string(u.dimension) + ")");
   };
   const auto sum = [&](const std::vector<Amount>& all) {
-    codegen::ByteCount bytes;
+    ByteCount bytes;
     for (const Amount& a : all)
       for (const auto& [product, n] : a.form.terms()) {
-        codegen::ByteCount term(static_cast<double>(n) * a.factor);
-        for (const passes::Unknown& u : product) term = term * codegen::ByteCount::named(name(u));
+        ByteCount term(static_cast<double>(n) * a.factor);
+        for (const passes::Unknown& u : product) term = term * ByteCount::named(name(u));
         bytes += term;
       }
     return bytes;
   };
   if (traffic.moved.empty()) return "";
-  const codegen::ByteCount least = sum(traffic.least), moved = sum(traffic.moved);
+  const ByteCount least = sum(traffic.least), moved = sum(traffic.moved);
   return "bytes moved: " + (known ? moved.str() : "as data decide") + "; arguments and results alone " + least.str();
 }
 

@@ -44,9 +44,9 @@ const Value* memory(const Value* v) {
   }
 }
 
-class Walk {
+class TrafficWalk {
  public:
-  explicit Walk(const ir::Module& module) {
+  explicit TrafficWalk(const ir::Module& module) {
     const ir::Function& entry = *module.entry;
     const LiveUses uses(entry);
     for (const Value* p : entry.body->params)
@@ -272,6 +272,6 @@ double magnitude(const Amount& a) {
   return sum * a.factor;
 }
 
-Traffic traffic(const ir::Module& module) { return Walk(module).take(); }
+Traffic traffic(const ir::Module& module) { return TrafficWalk(module).take(); }
 
 }  // namespace lantern::tool

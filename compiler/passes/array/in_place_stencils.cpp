@@ -8,53 +8,12 @@
 #include <utility>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
-#include "lantern/compiler/passes/analysis/loop_state.hpp"
 #include "lantern/compiler/passes/analysis/def_chain.hpp"
+#include "lantern/compiler/passes/analysis/loops.hpp"
 
 namespace lantern::passes {
 
 namespace {
-
-/// Where an operation is in a block, or the one that holds it.
-std::ptrdiff_t position(const Block* body, const Op* op) {
-  return std::ranges::find(body->ops, ir::holder_in(body, op)) - body->ops.begin();
-}
-
-void in_place_stencils(const Op* loop, std::size_t state) {
-  const Block* const body = loop->blocks[1];
-  const Value* const start = loop->operands[state];
-  if (!start->type.is_tensor() || start->def || !start->block->parent ||
-      !start->block->parent->is(Opcode::loop_) || std::ranges::count(loop->operands, start) != 1 ||
-      Uses(loop->blocks[0]).count(start) > 0)
-    return;
-  const Uses uses(loop);
-  const auto use = state_use(uses, loop, state);
-  if (!use || use->whole || use->extreme || use->updates.empty()) return;
-
-  // The reads of the start: all of them before the first update.
-  std::ptrdiff_t first = position(body, use->updates.front());
-  for (const Op* update : use->updates) first = std::min(first, position(body, update));
-  std::vector<Op*> reads;
-  for (const auto& [op, operand] : uses.of(start)) {
-    if (op->is(Opcode::dim_)) continue;
-    if (!op->is(Opcode::get_) || operand != 0 || position(body, op) >= first) return;
-    reads.push_back(op);
-  }
-  if (reads.empty()) return;
-
-  // An index that differs from iteration to iteration, in the same place everywhere.
-  std::vector<const Op*> accesses = use->accesses();
-  accesses.insert(accesses.end(), reads.begin(), reads.end());
-  for (std::size_t d = 1; d <= static_cast<std::size_t>(start->type.rank()); ++d) {
-    const Value* const index = reads.front()->operands[d];
-    const bool counts = !index->def && index->block == body && index->type.is_integer() &&
-                        step_of(loop, index->index).value_or(0) != 0;
-    if (!counts || !std::ranges::all_of(accesses, [&](const Op* op) { return op->operands[d] == index; }))
-      continue;
-    for (Op* read : reads) read->operands[0] = body->params[state];
-    return;
-  }
-}
 
 /// Reads of what a loop started from, each where the iteration, or one of a loop inside, has changed nothing yet.
 class InPlaceRestoration {
@@ -251,8 +210,12 @@ void in_place_stencils(Op* loop) {
     ir::walk(const_cast<Block*>(b), [&](Op* op) {
       if (op->is(Opcode::loop_)) loops.push_back(op);
     });
+  const Uses uses(loop);
   for (Op* inner : std::views::reverse(loops))  // inner ones first
-    for (std::size_t i = 0; i < inner->operands.size(); ++i) in_place_stencils(inner, i);
+    for (std::size_t i = 0; i < inner->operands.size(); ++i) {
+      const Value* const start = inner->operands[i];
+      if (!start->def && start->block->parent && start->block->parent->is(Opcode::loop_)) InPlaceRestoration(inner, i, uses).run();
+    }
 }
 
 }  // namespace lantern::passes

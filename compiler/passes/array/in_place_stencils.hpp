@@ -10,16 +10,14 @@ namespace lantern::passes {
 ///
 ///   loop(next = s) { next[i] = f(s[i]) }      becomes      loop(next = s) { next[i] = f(next[i]) }
 ///
-/// Where every access in an iteration is to elements with the iteration's number as one and the same index, and the
-/// reads come first, no iteration before has written what is read. Then nothing needs s any more, the updates
-/// happen in its memory, and its adjoint is updated in place too, which is why this comes before derivatives.
-/// Done in a loop and those inside it, where s is state of a loop around; what a function was given stays,
-/// because a derivative can read it again at no cost.
+/// Elements are read before an iteration changes any, and no iteration before has written what is read. Then nothing needs s
+/// any more, the updates happen in its memory, and its adjoint is updated in place too, which is why this comes before
+/// derivatives. Done in a loop and those inside it, where s is state of a loop around and nothing but the loop asks for it; what
+/// a function was given stays, because a derivative can read it again at no cost.
 void in_place_stencils(ir::Op* loop);
 
-/// The same where nothing is differentiated any more, for all reads of elements that no iteration before has
-/// changed: what node_splitting has taken to pieces works in one memory again, iteration after iteration, or block of lanes
-/// after block. Elements are read before an iteration changes any; and nothing but the loop asks for s.
+/// The same where nothing is differentiated any more, for all loops: what node_splitting has taken to pieces works in one
+/// memory again, iteration after iteration, or block of lanes after block.
 void in_place_stencils(ir::Module& module);
 
 /// The mirror, of adjoints. Where node_splitting lets iterations read s, the adjoint of s is a sum of its own that the

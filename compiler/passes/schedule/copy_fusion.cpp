@@ -14,7 +14,6 @@
 #include "lantern/compiler/passes/schedule/element_nests.hpp"
 #include "lantern/compiler/passes/schedule/equal_numbers.hpp"
 #include "lantern/compiler/passes/schedule/loop_order.hpp"
-#include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 #include "lantern/ir/op.hpp"
 
@@ -286,8 +285,14 @@ class RowFill {
     loop_->operands[state_] = uninitialised_like(before, start);
     Builder b = Builder::before(body->ops.front());
     b.loc = loop_->loc;
-    std::vector<Value*> at{count->number};
-    Value* const made = written(b, body->params[state_], sizes, at, made_here(b, number));
+    LoopValues at{count->number};
+    Value* const value = made_here(b, number);
+    Value* const made = build_element_nest(b, {body->params[state_]}, sizes, at, [&](Builder& in, const LoopValues& now) {
+      std::vector<Value*> operands{now[0]};
+      operands.insert(operands.end(), at.begin(), at.end());
+      operands.push_back(value);
+      return LoopValues{in.emit(Opcode::set_, operands)};
+    })[0];
     for (const ir::Use& use : inside_.of(body->params[state_])) use.op->operands[use.operand] = made;
     return true;
   }
@@ -304,23 +309,6 @@ class RowFill {
       through |= around != loop_ && around->parent == loop_->blocks[1] && around->is(Opcode::loop_) && ir::is_parallel(*around);
     }
     return through;
-  }
-
-  Value* written(Builder& b, Value* tensor, const std::vector<Value*>& sizes, std::vector<Value*>& at, Value* number) const {
-    if (at.size() > sizes.size()) {
-      std::vector<Value*> operands{tensor};
-      operands.insert(operands.end(), at.begin(), at.end());
-      operands.push_back(number);
-      return b.emit(Opcode::set_, operands);
-    }
-    Value* const made = build_for(b, b.integer(0), sizes[at.size() - 1], tensor, [&](Builder& in, Value* index, Value* now) {
-      at.push_back(index);
-      Value* const next = written(in, now, sizes, at, number);
-      at.pop_back();
-      return next;
-    });
-    mark_parallel_over_elements(made->def);
-    return made;
   }
 
   Op* loop_;

@@ -9,7 +9,6 @@
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/schedule/loop_order.hpp"
-#include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/compiler/passes/support/rewrite.hpp"
 
 namespace lantern::passes {
@@ -50,7 +49,8 @@ class Reshaping {
     });
     for (std::size_t d = 0; d < static_cast<std::size_t>(like_->type.rank()); ++d)
       sizes_.push_back(materialise(b, size_form(like_, d)));
-    const LoopValues after = level(b, 0, start);
+    const LoopValues after = build_element_nest(
+        b, start, sizes_, element_, [&](Builder& in, const LoopValues& state) { return body(in, state); });
     ir::Renaming outside;
     for (std::size_t i = 0, k = 0; i < outermost->operands.size(); ++i) {
       if (i == index) continue;
@@ -72,19 +72,6 @@ class Reshaping {
       if (v == like_ || shape_source(v) == shape_source(like_)) return known = v;
     }
     return known = b.emit(Opcode::reshape_, {tensor, like_});
-  }
-
-  LoopValues level(Builder& b, std::size_t d, const LoopValues& state) {
-    if (d == sizes_.size()) return body(b, state);
-    const LoopValues after =
-        build_for(b, b.integer(0), sizes_[d], state, [&](Builder& in, Value* index, const LoopValues& now) {
-          element_.push_back(index);
-          const LoopValues next = level(in, d + 1, now);
-          element_.pop_back();
-          return next;
-        });
-    mark_parallel_over_elements(after[0]->def);
-    return after;
   }
 
   LoopValues body(Builder& b, const LoopValues& state) {
@@ -132,7 +119,7 @@ class Reshaping {
   std::vector<Op*> nest_;
   Value* like_;
   std::unordered_map<const Value*, Value*> views_;
-  std::vector<Value*> sizes_, element_;
+  LoopValues sizes_, element_;
 };
 
 /// Each iteration of the nest stores one element of the result, at its own indices.
@@ -183,6 +170,20 @@ std::vector<Op*> perfect_nest(Op* loop) {
 
 void mark_parallel_over_elements(Op* loop) {
   for (Value* p : loop->blocks[1]->params) p->combine = p->type.is_tensor() ? Combine::element : Combine::index;
+}
+
+LoopValues build_element_nest(Builder& b, const LoopValues& tensors, std::span<Value* const> sizes, LoopValues& indices,
+                              ir::FunctionRef<LoopValues(Builder&, const LoopValues&)> body) {
+  if (sizes.empty()) return body(b, tensors);
+  const LoopValues after =
+      build_for(b, b.integer(0), sizes[0], tensors, [&](Builder& in, Value* index, const LoopValues& now) {
+        indices.push_back(index);
+        LoopValues next = build_element_nest(in, now, sizes.subspan(1), indices, body);
+        indices.pop_back();
+        return next;
+      });
+  mark_parallel_over_elements(after[0]->def);
+  return after;
 }
 
 bool works_on_elements(const Op* loop) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lantern/compiler/passes/schedule/equal_numbers.hpp"
+#include "lantern/compiler/passes/support/build_loop.hpp"
 #include "lantern/ir/graph.hpp"
 
 namespace lantern::passes {
@@ -14,6 +15,10 @@ std::vector<ir::Op*> perfect_nest(ir::Op* loop);
 bool works_on_elements(const ir::Op* loop);
 /// Marks a new loop over elements as parallel: each iteration has elements of its own in the tensors that it hands on.
 void mark_parallel_over_elements(ir::Op* loop);
+/// Writes a nest of such loops over elements of these sizes, the outermost first; gives the tensors after it. `body` makes them
+/// of what they are at an element, whose indices have been appended to `indices`.
+LoopValues build_element_nest(ir::Builder& b, const LoopValues& tensors, std::span<ir::Value* const> sizes, LoopValues& indices,
+                              ir::FunctionRef<LoopValues(ir::Builder&, const LoopValues&)> body);
 /// A nest whose iterations go through all elements of tensors of one shape, each at its own, and ask no index
 /// for anything else.
 bool goes_through_elements(const std::vector<ir::Op*>& nest, const EqualNumbers& equal);

@@ -160,32 +160,18 @@ class Windows {
     b.loc = nest_->loc;
     std::vector<Value*> sizes;
     for (std::size_t d = 0; d < levels_.size(); ++d) sizes.push_back(materialise(b, size_form(start, d)));
-    std::vector<Value*> element;
-    Value* const made = elements(b, uninitialised_like(b, start), sizes, element);
+    LoopValues element;
+    Value* const made = build_element_nest(b, {uninitialised_like(b, start)}, sizes, element, [&](Builder& in, const LoopValues& now) {
+      names_.clear();
+      std::vector<Value*> operands{now[0]};
+      operands.insert(operands.end(), element.begin(), element.end());
+      operands.push_back(sum(in, 0, in.number(0, ir::Type(start->type.element())), element));
+      return LoopValues{in.emit(Opcode::set_, operands)};
+    })[0];
     made->name = nest_->results[state]->name;
     ir::replace_uses(nest_->parent->function->body, nest_->results[state], made);
     std::erase(nest_->parent->ops, nest_);
     remark("window_gather", nest_->loc, "goes through the elements of its windows");
-  }
-
-  Value* elements(Builder& b, Value* tensor, const std::vector<Value*>& sizes, std::vector<Value*>& element) {
-    const std::size_t d = element.size();
-    if (d == sizes.size()) {
-      names_.clear();
-      std::vector<Value*> operands{tensor};
-      operands.insert(operands.end(), element.begin(), element.end());
-      operands.push_back(sum(b, 0, b.number(0, ir::Type(tensor->type.element())), element));
-      return b.emit(Opcode::set_, operands);
-    }
-    const LoopValues after = build_for(b, b.integer(0), sizes[d], LoopValues{tensor},
-                                       [&](Builder& in, Value* index, const LoopValues& now) {
-                                         element.push_back(index);
-                                         Value* const next = elements(in, now[0], sizes, element);
-                                         element.pop_back();
-                                         return LoopValues{next};
-                                       });
-    mark_parallel_over_elements(after[0]->def);
-    return after[0];
   }
 
   /// Adds to a sum what windows give to an element, from the loops of a level on.

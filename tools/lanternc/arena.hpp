@@ -8,7 +8,7 @@
 
 #include "lantern/ir/graph.hpp"
 
-namespace lantern::codegen {
+namespace lantern::tool {
 
 /// So many bytes: a sum of products of sizes, which are known by name where they are not known by number.
 class ByteCount {
@@ -41,4 +41,4 @@ struct ArenaUse {
 };
 ArenaUse arena_use(const ir::Module& module);
 
-}  // namespace lantern::codegen
+}  // namespace lantern::tool

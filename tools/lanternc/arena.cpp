@@ -1,6 +1,6 @@
 // The program is walked as it runs, with sizes in place of tensors: what is allocated is added, what is
 // forgotten taken away; of a branch the side that takes more counts, of a loop one iteration.
-#include "lantern/codegen/arena.hpp"
+#include "arena.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@
 #include "lantern/ir/checkpoint.hpp"
 #include "lantern/ir/shape.hpp"
 
-namespace lantern::codegen {
+namespace lantern::tool {
 
 ByteCount::ByteCount(double bytes) {
   if (bytes != 0) terms_[{}] = bytes;
@@ -78,16 +78,21 @@ std::string ByteCount::str() const {
 
 namespace {
 
+using ir::Op;
+using ir::Opcode;
+using ir::Value;
+using passes::LiveUses;
+
 // What a chunk of memory begins on, and is a multiple of (lt_allocate).
 constexpr double granule = 64;
 
-class Walk {
+class ArenaWalk {
  public:
-  explicit Walk(const ir::Module& module) {
-    for (const ir::Function* f : reachable(module)) uses_.emplace(f, LiveUses(*f));
+  explicit ArenaWalk(const ir::Module& module) {
+    for (const ir::Function* f : codegen::reachable(module)) uses_.emplace(f, LiveUses(*f));
     const ir::Block* body = module.entry->body;
     for (const Value* v : body->ops.back()->operands)
-      if (v->type.is_tensor()) placed_.insert(storage_root(v));
+      if (v->type.is_tensor()) placed_.insert(codegen::storage_root(v));
     for (const Value* p : body->params) {
       if (!p->type.is_tensor()) continue;
       const std::string name = p->name ? p->name : "x" + std::to_string(p->index + (body->params.size() > 1));
@@ -112,7 +117,7 @@ class Walk {
   void operation(const Op& op) {
     switch (op.code) {
       case Opcode::forget_:
-        if (allocated_.contains(memory_root(op.operands[0]))) now_ -= bytes(op.operands[0]);
+        if (allocated_.contains(codegen::memory_root(op.operands[0]))) now_ -= bytes(op.operands[0]);
         return;
       case Opcode::loop_:
         return loop(op);
@@ -166,7 +171,7 @@ class Walk {
       if (o->is(Opcode::forget_)) forgotten[o->operands[0]] = o->operands.size() > 1;
     for (const Value* p : body->params)
       if (const auto it = forgotten.find(p); it != forgotten.end()) {
-        if (it->second || !allocated_.contains(memory_root(op.operands[p->index]))) hold(p);
+        if (it->second || !allocated_.contains(codegen::memory_root(op.operands[p->index]))) hold(p);
         allocated_.insert(p);
       }
     const ByteCount before = now_;
@@ -179,7 +184,7 @@ class Walk {
       if (!result->type.is_tensor()) continue;
       if (forgotten.contains(body->params[i]))
         allocated_.insert(result);
-      else if (!keeps_memory(op, i))
+      else if (!codegen::keeps_memory(op, i))
         hold(result);
     }
   }
@@ -201,7 +206,7 @@ class Walk {
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       const Value* given = from.ops.back()->operands[i];
       like(op.results[i], given);
-      if (allocated_.contains(memory_root(given))) allocated_.insert(op.results[i]);
+      if (allocated_.contains(codegen::memory_root(given))) allocated_.insert(op.results[i]);
     }
   }
 
@@ -214,7 +219,7 @@ class Walk {
     for (std::size_t i = 0; i < op.operands.size(); ++i) like(body->params[i], op.operands[i]);
     const ByteCount before = now_;
     block(body);
-    const bool leaves = std::ranges::none_of(op.results, [](const Value* v) { return owns_memory(v->type); });
+    const bool leaves = std::ranges::none_of(op.results, [](const Value* v) { return codegen::owns_memory(v->type); });
     if (leaves) now_ = before;
     take_results(op, *body);
     running_.erase(op.callee);
@@ -229,7 +234,7 @@ class Walk {
   // ---- sizes
 
   ByteCount bytes(const Value* tensor) {
-    ByteCount n(static_cast<double>(lane_bytes(tensor->type.element())));
+    ByteCount n(static_cast<double>(codegen::lane_bytes(tensor->type.element())));
     for (std::size_t d = 0; d < tensor->type.dims().size(); ++d) n = n * size(tensor, d);
     if (const auto known = n.number()) return ByteCount(std::ceil(*known / granule) * granule);
     return n;
@@ -288,6 +293,6 @@ class Walk {
 
 }  // namespace
 
-ArenaUse arena_use(const ir::Module& module) { return Walk(module).use; }
+ArenaUse arena_use(const ir::Module& module) { return ArenaWalk(module).use; }
 
-}  // namespace lantern::codegen
+}  // namespace lantern::tool
