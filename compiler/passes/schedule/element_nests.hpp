@@ -14,6 +14,9 @@ std::vector<ir::Op*> perfect_nest(ir::Op* loop);
 bool works_on_elements(const ir::Op* loop);
 /// Marks a new loop over elements as parallel: each iteration has elements of its own in the tensors that it hands on.
 void mark_parallel_over_elements(ir::Op* loop);
+/// Each iteration of a nest has elements of its own, wherever they are; the loops could be one loop over as
+/// many.
+bool independent_iterations(const std::vector<ir::Op*>& nest);
 /// A nest whose iterations go through all elements of tensors of one shape, each at its own, and ask no index
 /// for anything else.
 bool goes_through_elements(const std::vector<ir::Op*>& nest, const EqualNumbers& equal);
