@@ -113,7 +113,8 @@ std::optional<Convolution> of_library(const Op& op, const ir::Notation& n, const
 
 }  // namespace
 
-/// True where the host calls cuDNN for a product, which needs no zeros: what stands in for it fills them in.
+/// True where the host calls cuDNN for a product, which needs no zeros; where it computes nothing, our own
+/// loops begin with them.
 bool StatementPrinter::zeroed_by_library(const Op& op) const {
   if (place_ != Place::host || !op.is(Opcode::add_einsum_) || !begins_with_zeros(op, uses_)) return false;
   const ir::Notation n = *ir::concrete_notation(op);

@@ -121,6 +121,39 @@ TEST_CASE("of joined kernels the first failure is told", "[cuda]") {
   }
 }
 
+TEST_CASE("nests whose iterations ask for their own indices are one launch", "[cuda]") {
+  if (!codegen::nvrtc_available()) return;
+  const auto padded = [](Matrix x, Images y) {
+    return std::tuple(Matrix(pad(x, {{1, 2}, {0, 3}})),
+                      Images(pad(y, {{0, 0}, {1, 0}, {1, 1}, {0, 2}}, Pad::constant, 0.5)));
+  };
+  for (const std::int64_t n : {0, 1, 7, 500})
+    CHECK(joined("padded", padded, floats({n, 3}), floats({2, 3, n, 2})) == Launches{1, 2});
+  const auto indices = [](Matrix x, Images y) {
+    const auto m = FOR(0, x.dim(0), x, [&](Rep<std::int64_t> i, Matrix u) {
+      return FOR(0, x.dim(1), u, [&](Rep<std::int64_t> j, Matrix v) {
+        return v.set(i, j, x(i, j) * cast<float>(i * 3 - j));
+      });
+    });
+    return std::tuple(m, Images(pad(y, {{1, 1}, {1, 1}, {2, 0}, {0, 2}})));
+  };
+  CHECK(joined("indices", indices, floats({70, 33}), floats({2, 3, 5, 4})) == Launches{1, 2});
+}
+
+TEST_CASE("adjoints of parts of a tensor are read where they lie", "[cuda]") {
+  if (!codegen::nvrtc_available()) return;
+  const auto slope = grad<0, 1>([](Images a, Images b, Images s) {
+    return sum(concat<1>(Images(clip(a, -0.5F, 0.5F)), Images(clip(b, -0.25F, 0.75F))) * s);
+  });
+  const auto with = [&](const std::string& pass) {
+    return joined_by(pass, "parts", slope, floats({2, 3, 4, 5}), floats({2, 4, 4, 5}, 2),
+                     floats({2, 7, 4, 5}, 3));
+  };
+  const auto [few, more] = with("dead_stores");
+  CHECK(few <= more);
+  CHECK(with("rematerialise").first == few);
+}
+
 TEST_CASE("so many tensors that arguments of one kernel do not hold them", "[cuda]") {
   if (!codegen::nvrtc_available()) return;
   const auto f = [](std::array<Row, 60> all) {

@@ -63,7 +63,8 @@ class CopyNest {
     Op* loop = nullptr;
     CountedLoop count;
     std::size_t dimension = 0;   ///< that its index goes through
-    std::int64_t first = 0;
+    std::int64_t shift = 0;      ///< from its index to that of the element
+    std::int64_t first = 0;      ///< element
     std::int64_t left = 0;       ///< elements behind the last one
     IndexForm size;
   };
@@ -103,9 +104,11 @@ class CopyNest {
     for (Level& level : levels_) {
       const Value* const index = level.loop->blocks[1]->params[level.count.index];
       const auto from = update_->operands.begin() + 1, to = from + static_cast<std::ptrdiff_t>(rank);
-      const auto at = std::find(from, to, index);
+      const auto shift = [&](const Value* place) { return (index_form(place) - index_form(index)).number(); };
+      const auto at = std::find_if(from, to, [&](const Value* place) { return shift(place).has_value(); });
       if (at == to) return false;
       level.dimension = static_cast<std::size_t>(at - from);
+      level.shift = *shift(*at);
     }
     return true;
   }
@@ -117,10 +120,11 @@ class CopyNest {
     for (Level& level : levels_) {
       const Op* const first = constant(level.loop->operands[level.count.index]);
       level.size = steady_size(old, level.dimension);
-      const auto left = (level.size - index_form(level.count.bound)).number();
-      if (!first || first->integer < 0 || !left || *left < 0 || !made_outside(level.size, outermost_->blocks[1]))
+      const auto left = (level.size - index_form(level.count.bound) - IndexForm(level.shift)).number();
+      if (!first || first->integer + level.shift < 0 || !left || *left < 0 ||
+          !made_outside(level.size, outermost_->blocks[1]))
         return false;
-      level.first = first->integer;
+      level.first = first->integer + level.shift;
       level.left = *left;
       part |= level.first > 0 || level.left > 0;
     }
@@ -159,6 +163,8 @@ class CopyNest {
       outermost_->operands[state_] = before.uninitialised(old->type, sizes);
     }
 
+    for (const Level& level : levels_)
+      if (level.shift != 0) count_by_elements(level);
     Block* const body = levels_.back().loop->blocks[1];
     std::vector<Op*> inside;
     for (Op* op : body->ops) {
@@ -172,7 +178,8 @@ class CopyNest {
       Value* const index = level.loop->blocks[1]->params[level.count.index];
       if (level.first > 0) also(b.le({b.integer(level.first), index}));
       if (level.left == 0) continue;
-      also(b.lt({index, made_here(b, level.count.bound)}));
+      Value* const bound = made_here(b, level.count.bound);
+      also(b.lt({index, level.shift == 0 ? bound : b.add({bound, b.integer(level.shift)})}));
     }
     Value*& element = update_->operands.back();
     Op* const choice = b.branch(guard, {element->type});
@@ -197,6 +204,24 @@ class CopyNest {
       Op* const test = level.loop->blocks[0]->ops.back()->operands[0]->def;
       test->operands[1] = sizes[level.dimension];
     }
+  }
+
+  /// The loop's index becomes that of the element; what asked for its own has that less the shift.
+  void count_by_elements(const Level& level) {
+    Block* const body = level.loop->blocks[1];
+    Value* const index = body->params[level.count.index];
+    const Op* const next = body->ops.back()->operands[level.count.index]->def;
+    Builder b = Builder::before(body->ops.front());
+    Value* const own = b.sub({index, b.integer(level.shift)});
+    Value* const own_next = b.add({own, b.integer(1)});
+    ir::walk(body, [&](Op* op) {
+      if (op == next || op == own->def || op == own_next->def) return;
+      for (Value*& v : op->operands) {
+        if (v == index) v = own;
+        if (v == next->result() && op != body->ops.back()) v = own_next;
+      }
+    });
+    update_->operands[1 + level.dimension] = index;
   }
 
   const Uses& all_;

@@ -142,13 +142,24 @@ bool stores_own_elements(const Op& outermost, std::size_t state) {
   });
 }
 
+/// Views of a tensor, and views of views.
+std::vector<const Op*> views_of(const Value* tensor, const Uses& uses) {
+  std::vector<const Op*> views;
+  std::vector<const Value*> names{tensor};
+  for (std::size_t i = 0; i < names.size(); ++i)
+    for (const ir::Use& use : uses.of(names[i]))
+      if (use.op->is(Opcode::reshape_) && use.operand == 0) {
+        views.push_back(use.op);
+        names.push_back(use.op->result());
+      }
+  return views;
+}
+
 /// Reshapes one nest that works on a view of the tensor; true where there was one.
 bool reshape_user(Value* tensor, Block* block, const Uses& uses, const EqualNumbers& equal) {
-  for (const ir::Use& view : uses.of(tensor)) {
-    if (!view.op->is(Opcode::reshape_) || view.operand != 0 ||
-        view.op->result()->type.rank() == tensor->type.rank())
-      continue;
-    for (const ir::Use& use : uses.of(view.op->result())) {
+  for (const Op* view : views_of(tensor, uses)) {
+    if (view->result()->type.rank() == tensor->type.rank()) continue;
+    for (const ir::Use& use : uses.of(view->result())) {
       Op* const nest = const_cast<Op*>(ir::holder_in(block, use.op));
       if (!nest || !nest->is(Opcode::loop_) || !ir::is_parallel(*nest) ||
           !goes_through_elements(perfect_nest(nest), equal))
@@ -200,6 +211,19 @@ bool works_on_elements(const Op* loop) {
     good &= is_access(*op) || only_computes(*op);
     for (const Value* v : op->results) good &= !v->type.is_tensor() || is_write(*op) || !op->blocks.empty();
   });
+  return good;
+}
+
+bool independent_iterations(const std::vector<Op*>& nest) {
+  for (std::size_t l = 0; l < nest.size(); ++l) {
+    const auto count = counted(nest[l]);
+    if (!ir::is_parallel(*nest[l]) || !works_on_elements(nest[l])) return false;
+    if (!ir::visible_from(count->bound, nest[0]->parent) && !constant(count->bound)) return false;
+    if (l > 0 && (!hands_on(*nest[l - 1], *nest[l]) || nest[l]->results.size() != nest[0]->results.size()))
+      return false;
+  }
+  bool good = true;
+  for (const Op* op : nest.back()->blocks[1]->ops) good &= !op->is(Opcode::loop_) || !ir::is_parallel(*op);
   return good;
 }
 

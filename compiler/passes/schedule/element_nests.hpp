@@ -19,6 +19,9 @@ void mark_parallel_over_elements(ir::Op* loop);
 /// of what they are at an element, whose indices have been appended to `indices`.
 LoopValues build_element_nest(ir::Builder& b, const LoopValues& tensors, std::span<ir::Value* const> sizes, LoopValues& indices,
                               ir::FunctionRef<LoopValues(ir::Builder&, const LoopValues&)> body);
+/// Each iteration of a nest has elements of its own, wherever they are; the loops could be one loop over as
+/// many.
+bool independent_iterations(const std::vector<ir::Op*>& nest);
 /// A nest whose iterations go through all elements of tensors of one shape, each at its own, and ask no index
 /// for anything else.
 bool goes_through_elements(const std::vector<ir::Op*>& nest, const EqualNumbers& equal);

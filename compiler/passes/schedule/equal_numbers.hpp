@@ -29,7 +29,8 @@ class EqualNumbers {
     if (!asked.is(Opcode::eq_) || !asked.operands[0]->type.is_integer()) return;
     const IndexForm x = index_form(asked.operands[0]), y = index_form(asked.operands[1]);
     join(place(x), place(y));
-    if (!put_for(in_terms_of_others(x), in_terms_of_others(y))) put_for(in_terms_of_others(y), in_terms_of_others(x));
+    const IndexForm a = in_terms_of_others(x), b = in_terms_of_others(y);
+    if (!put_for(a, b) && !put_for(b, a)) solve(a - b);
   }
   /// Of what a block takes from tapes: sizes and numbers that were equal where one block saved them, each on
   /// a tape of its own, or that are still known by another name.
@@ -64,7 +65,7 @@ class EqualNumbers {
     if (a == b) return true;
     const auto x = std::ranges::find(forms_, a), y = std::ranges::find(forms_, b);
     if (x != forms_.end() && y != forms_.end() && root(x - forms_.begin()) == root(y - forms_.begin())) return true;
-    return !others_.empty() && in_terms_of_others(a) == in_terms_of_others(b);
+    return (!others_.empty() && in_terms_of_others(a) == in_terms_of_others(b)) || of_equal_factors(a, b);
   }
   bool operator()(const Value* a, const Value* b) const {
     return same_number(a, b) || (*this)(index_form(a), index_form(b));
@@ -82,6 +83,32 @@ class EqualNumbers {
     if (std::ranges::count(form.unknowns(), unknowns[0]) > 0) return false;
     others_.emplace(unknowns[0], form);
     return true;
+  }
+  /// The product that a form is by itself: where it is written as one, it would be too long.
+  static const Op* product(const IndexForm& form) {
+    const auto unknowns = form.unknowns();
+    if (unknowns.size() != 1 || unknowns[0].is_size() || form != IndexForm::of(unknowns[0])) return nullptr;
+    const Op* const op = unknowns[0].value->def;
+    return op && op->is(Opcode::mul_) ? op : nullptr;
+  }
+  bool of_equal_factors(const IndexForm& a, const IndexForm& b) const {
+    const Op *const x = product(a), *const y = product(b);
+    if (!x || !y) return false;
+    const auto equal = [&](std::size_t i, std::size_t k) {
+      return (*this)(static_cast<const Value*>(x->operands[i]), static_cast<const Value*>(y->operands[k]));
+    };
+    return (equal(0, 0) && equal(1, 1)) || (equal(0, 1) && equal(1, 0));
+  }
+
+  /// What is 0 tells one of its numbers by the others: of n - k + 1 = m - 2 it is known what n is.
+  void solve(const IndexForm& zero) {
+    for (const Unknown& u : zero.unknowns()) {
+      const auto by = zero.split(u);
+      const auto factor = by ? by->coefficient.number() : std::nullopt;
+      if (!factor || (*factor != 1 && *factor != -1)) continue;
+      others_.emplace(u, by->rest * IndexForm(-*factor));
+      return;
+    }
   }
   IndexForm in_terms_of_others(IndexForm form) const {
     for (bool again = !others_.empty(); again;) {  // each was put in terms of those before it: this ends

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
+#include "lantern/compiler/passes/analysis/index_ranges.hpp"
 #include "lantern/compiler/passes/analysis/iterations.hpp"
 #include "lantern/compiler/passes/analysis/lanes.hpp"
+#include "lantern/compiler/passes/analysis/live_uses.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/schedule/element_nests.hpp"
@@ -43,7 +45,10 @@ enum class Share {
   rows,    ///< it takes one, and shares those of the loops inside
   chunks,  ///< it takes 1024, each thread some
   flat,    ///< the same of a nest, as if it were one loop over the elements in memory
+  places,  ///< the same of a nest whose iterations need their own indices, which are computed
 };
+/// The loops of a nest are one loop.
+bool is_nest(Share share) { return share == Share::flat || share == Share::places; }
 
 struct Member {
   Op* loop = nullptr;
@@ -64,16 +69,20 @@ bool holds_rows(const Op* loop) {
 }
 
 /// How the loop can be a member; nothing where it stays alone.
-std::optional<Member> member(Op* loop, const EqualNumbers& equal) {
+std::optional<Member> member(Op* loop, const EqualNumbers& equal, const IndexRanges& ranges) {
   if (!ir::is_parallel(*loop) || !works_on_elements(loop) || uses_tapes(loop)) return {};
-  Member m{.loop = loop, .fails = may_fail(loop, equal), .weight = weight(loop->blocks[1])};
+  Member m{.loop = loop, .fails = may_fail(loop, equal, &ranges), .weight = weight(loop->blocks[1])};
   const std::vector<Op*> nest = perfect_nest(loop);
   const Op* const inner = only_loop(loop->blocks[1]);
   if (!inner || !ir::is_parallel(*inner)) {
     m.share = holds_rows(loop) ? Share::rows : Share::chunks;
   } else {
-    if (!goes_through_elements(nest, equal)) return {};
-    m.share = Share::flat;
+    if (goes_through_elements(nest, equal))
+      m.share = Share::flat;
+    else if (independent_iterations(nest))
+      m.share = Share::places;
+    else
+      return {};
   }
   if (m.share != Share::rows && m.fails) return {};
   return m;
@@ -103,7 +112,8 @@ std::size_t argument_bytes(const std::vector<Op*>& loops) {
 /// The loops of a block.
 class SideBySide {
  public:
-  SideBySide(ir::Module& module, const TapeUses& tapes, Block* block) : module_(module), block_(block) {
+  SideBySide(ir::Module& module, const TapeUses& tapes, const IndexRanges& ranges, Block* block)
+      : module_(module), block_(block), ranges_(ranges) {
     equal_.note_saved(tapes, block);
   }
 
@@ -112,7 +122,7 @@ class SideBySide {
     for (Op* op : ops) {
       equal_.note(*op);
       if (!op->is(Opcode::loop_)) continue;
-      if (const auto m = member(op, equal_)) place(*m);
+      if (const auto m = member(op, equal_, ranges_)) place(*m);
     }
     bool any = false;
     for (const LaunchGroup& g : groups_) {
@@ -144,7 +154,7 @@ class SideBySide {
     if (!added) return it->second;
     bool fails = op->is(Opcode::call_);
     if (op->is(Opcode::loop_) && ir::is_parallel(*op)) {
-      fails = may_fail(op, equal_);
+      fails = may_fail(op, equal_, &ranges_);
     } else {
       for (Block* b : op->blocks) ir::walk(b, [&](const Op* inner) { fails |= inner->is(Opcode::loop_); });
     }
@@ -251,12 +261,33 @@ class SideBySide {
   /// How many iterations a loop has, or a flat nest.
   static Value* elements_or_rows(Builder& b, const Member& m) {
     Value* n = nullptr;
-    for (const Op* loop : m.share == Share::flat ? perfect_nest(m.loop) : std::vector<Op*>{m.loop}) {
-      Value* bound = made_here(b, counted(loop)->bound);
-      if (!never_negative(index_form(bound), *m.loop)) bound = b.imax({bound, b.integer(0)});
+    for (const Op* loop : loops_of(m)) {
+      Value* const bound = size(b, m, loop);
       n = n ? b.mul({n, bound}) : bound;
     }
     return n;
+  }
+  /// How many iterations one of its loops has.
+  static Value* size(Builder& b, const Member& m, const Op* loop) {
+    Value* const bound = made_here(b, counted(loop)->bound);
+    return never_negative(index_form(bound), *m.loop) ? bound : b.imax({bound, b.integer(0)});
+  }
+  static std::vector<Op*> loops_of(const Member& m) {
+    return is_nest(m.share) ? perfect_nest(m.loop) : std::vector<Op*>{m.loop};
+  }
+
+  /// The indices of a nest's loops in an iteration, the outermost first: quotients and remainders of its
+  /// number.
+  static std::vector<Value*> places(Builder& around, Builder& b, const Member& m, Value* index) {
+    const std::vector<Op*> nest = perfect_nest(m.loop);
+    std::vector<Value*> all(nest.size());
+    for (std::size_t l = nest.size(); l-- > 0;) {
+      // An iteration is there only where no size is 0; of an unused side nothing is known.
+      Value* const n = l == 0 ? nullptr : around.imax({size(around, m, nest[l]), around.integer(1)});
+      all[l] = l == 0 ? index : b.rem({index, n});
+      if (l > 0) index = b.div({index, n});
+    }
+    return all;
   }
 
   /// The elements of a tensor as they lie in memory.
@@ -302,14 +333,18 @@ class SideBySide {
   /// The body of a part's loop, or of the nest: its operations move here.
   LoopValues body(Builder& around, Builder& b, Part& p, Value* index, const LoopValues& state) {
     const Op* const loop = p.member->loop;
-    const bool flat = p.member->share == Share::flat;
+    const bool flat = p.member->share == Share::flat, nested = is_nest(p.member->share);
+    const std::vector<Op*> nest = loops_of(*p.member);
     ir::Renaming names;
-    for (const Op* one : flat ? perfect_nest(p.member->loop) : std::vector<Op*>{p.member->loop})
-      names[counted(one)->number] = index;
+    const std::vector<Value*> indices = p.member->share == Share::places
+                                            ? places(around, b, *p.member, index)
+                                            : std::vector<Value*>(nest.size(), index);
+    for (std::size_t l = 0; l < nest.size(); ++l) names[counted(nest[l])->number] = indices[l];
     for (std::size_t k = 0; k < p.states.size(); ++k) {
       Value* inside = loop->blocks[1]->params[p.states[k]];
       names[inside] = state[k];
-      for (const Op* inner = loop; flat && (inner = only_loop(inner->blocks[1]));) {
+      for (std::size_t l = 1; l < nest.size(); ++l) {
+        const Op* const inner = nest[l];
         const auto at = std::ranges::find(inner->operands, inside) - inner->operands.begin();
         if (at == std::ssize(inner->operands)) break;
         inside = inner->blocks[1]->params[static_cast<std::size_t>(at)];
@@ -322,14 +357,14 @@ class SideBySide {
     LoopValues next;
     for (const std::size_t i : p.states) {
       Value* v = loop->blocks[1]->ops.back()->operands[i];
-      while (flat && v->def && v->def->is(Opcode::loop_))
+      while (nested && v->def && std::ranges::find(nest, v->def) != nest.end())
         v = v->def->blocks[1]->ops.back()->operands[v->index];
       next.push_back(v);
     }
-    for (const Op* from : flat ? perfect_nest(p.member->loop) : std::vector<Op*>{p.member->loop}) {
+    for (const Op* from : nest) {
       std::vector<Op*> ops = std::exchange(from->blocks[1]->ops, {});
       for (Op* op : ops) {
-        if (op->is(Opcode::yield_) || (flat && op->is(Opcode::loop_))) continue;
+        if (op->is(Opcode::yield_) || std::ranges::find(nest, op) != nest.end()) continue;
         rename(op);
         for (Block* inner : op->blocks) ir::walk(inner, rename);
         if (flat && is_access(*op)) by_place(around, p, *op, index);
@@ -354,6 +389,7 @@ class SideBySide {
 
   ir::Module& module_;
   Block* block_;
+  const IndexRanges& ranges_;  ///< before loops were joined
   EqualNumbers equal_;
   BlockDoings doings_;
   std::vector<LaunchGroup> groups_;
@@ -375,7 +411,9 @@ void horizontal_fusion(ir::Module& module) {
   const bool any = in_direct_style(module, [&](ir::Function& f) {
     bool joined = false;
     if (inside.contains(&f)) return false;
-    for (Block* b : host_blocks(f)) joined |= SideBySide(module, tapes, b).run();
+    const LiveUses live(f);
+    const IndexRanges ranges(f, live);
+    for (Block* b : host_blocks(f)) joined |= SideBySide(module, tapes, ranges, b).run();
     return joined;
   });
   if (any) simplify(module);

@@ -506,8 +506,16 @@ class BlockFusion {
     std::size_t place;
   };
 
+  /// With what checks before the block have said.
   void start() {
     equal_ = EqualNumbers();
+    std::vector<const Op*> around;
+    for (const Op* op = block_->parent; op; op = op->parent->parent) around.push_back(op);
+    for (auto holder = around.rbegin(); holder != around.rend(); ++holder)
+      for (const Op* op : (*holder)->parent->ops) {
+        if (op == *holder) break;
+        equal_.note(*op);
+      }
     equal_.note_saved(tapes_, block_);
   }
 
@@ -556,6 +564,8 @@ class BlockFusion {
 /// Joins loops of a block until none can; true if there were any.
 bool fuse_in(ir::Module& module, const TapeUses& tapes, const IndexRanges& ranges, Block* block, bool inside,
              Joined joined) {
+  const auto shares = [](const Op* op) { return op->is(Opcode::loop_) && ir::is_parallel(*op); };
+  if (std::ranges::count_if(block->ops, shares) < 2) return false;
   bool any = false;
   while (BlockFusion(module, tapes, ranges, block, inside, joined).run()) any = true;
   return any;

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -61,7 +62,8 @@ bool goes_through(const Op& access, const std::vector<const Value*>& counters) {
          std::ranges::all_of(counters, [&](const Value* c) { return std::count(first, last, c) == 1; });
 }
 
-/// A perfect nest. Each iteration stores one element of each result, and no two iterations store the same one.
+/// A perfect nest. Each iteration stores one element of each result, and no two iterations store the same
+/// one. What it reads of the tensor that it updates is that element, as it was.
 class Producer {
  public:
   /// `all`: the uses in the function, before any nest went. What goes into a kernel uses nothing that the
@@ -106,6 +108,9 @@ class Producer {
         return false;
       Block* const body = loop->blocks[1];
       counters_.push_back(count->number);
+      if (std::ranges::none_of(body->ops, [](const Op* op) { return op->is(Opcode::loop_); }))
+        for (std::size_t i = 0; i < states.size(); ++i)
+          starts_[body->params[states[i]]] = outermost_->operands[outer[i]];
       Op* inner = nullptr;
       for (Op* op : body->ops) {
         if (op->is(Opcode::loop_)) {
@@ -121,16 +126,21 @@ class Producer {
         if (ir::combine(*loop, state) != Combine::element ||
             !uses_.of(loop->blocks[0]->params[state]).empty())
           return false;
-        const auto& uses = uses_.of(param);
-        if (uses.size() != 1 || uses[0].operand >= uses[0].op->operands.size()) return false;
+        const std::size_t outermost =
+            outer[static_cast<std::size_t>(std::ranges::find(states, state) - states.begin())];
+        std::vector<ir::Use> uses;
+        for (const ir::Use& use : uses_.of(param))
+          if (inner || use.operand != 0 || !starts_.contains(param) || !use.op->is(Opcode::get_))
+            uses.push_back(use);
+        if (uses.size() != 1) return false;
         Op* const op = uses[0].op;
         const Value* made = nullptr;
         if (op == inner) {
           next.push_back(uses[0].operand);
           made = op->results[uses[0].operand];
         } else if (!inner && op->parent == body && op->is(Opcode::set_) && uses[0].operand == 0) {
-          results_.push_back(
-              {outer[static_cast<std::size_t>(std::ranges::find(states, state) - states.begin())], op});
+          results_.push_back({outermost, op});
+          if (!own_reads(*op, param)) return false;
           made = op->result();
         } else {
           return false;
@@ -152,12 +162,31 @@ class Producer {
     });
   }
 
+  /// All that is read of a state is the element that its update replaces.
+  bool own_reads(const Op& update, const Value* param) const {
+    return std::ranges::all_of(uses_.of(param), [&](const ir::Use& use) {
+      return use.op == &update ||
+             (use.op->is(Opcode::get_) && std::equal(update.operands.begin() + 1, update.operands.end() - 1,
+                                                     use.op->operands.begin() + 1, use.op->operands.end()));
+    });
+  }
+  /// The tensor that is read, as it is before the nest.
+  Value* source(const Op& load) const {
+    const auto start = starts_.find(load.operands[0]);
+    return start == starts_.end() ? load.operands[0] : start->second;
+  }
+  bool is_own(const Op& load) const { return starts_.contains(load.operands[0]); }
+
   bool inside(const Value* v) const { return made_in(v, outermost_->blocks[1]); }
 
   /// An operation that may be done anywhere behind what it needs. What is read of tensors is noted.
   bool pure(Op& op) {
     if (op.is(Opcode::get_)) {
-      if (inside(op.operands[0]) || op.result()->type.is_vector()) return false;
+      if ((inside(op.operands[0]) && !is_own(op)) || op.result()->type.is_vector()) return false;
+      if (is_own(op)) {  // at the indices of the update
+        loads_.push_back(&op);
+        return true;
+      }
       for (std::size_t d = 0; d < static_cast<std::size_t>(op.operands[0]->type.rank()); ++d) {
         const Value* const index = op.operands[1 + d];
         const bool counts = std::ranges::find(counters_, index) != counters_.end();
@@ -218,9 +247,11 @@ class Producer {
   /// What the nest reads is still there for the readers, and no reader updates it.
   bool undisturbed() const {
     std::unordered_set<const Value*> read;
-    for (const Op* load : loads_) read.insert(viewed(load->operands[0]));
+    for (const Op* load : loads_)
+      if (!is_own(*load)) read.insert(viewed(source(*load)));
     for (const Value* v : outermost_->operands)
       if (v->type.is_tensor() && read.contains(viewed(v))) return false;
+    for (const Op* load : loads_) read.insert(viewed(source(*load)));
     std::unordered_set<const Op*> kernels;
     for (const Read& r : reads_) kernels.insert(r.kernel);
     const auto& ops = block_->ops;
@@ -244,13 +275,13 @@ class Producer {
         moved_loads;  // at places that are computed: no other load has the same
     std::size_t moved = 0;
     for (const Op* load : loads_) {
-      if (is_large(load)) own.insert(viewed(load->operands[0]));
+      if (is_large(load)) own.insert(viewed(source(*load)));
       moved += at_computed_place(*load);
     }
     for (const Read& r : reads_) {
       loaded[r.kernel].insert(r.of);
       for (const Op* load : needs(*r.of)) {
-        if (is_large(load)) large_loads[r.kernel].insert(viewed(load->operands[0]));
+        if (is_large(load)) large_loads[r.kernel].insert(viewed(source(*load)));
         if (at_computed_place(*load)) moved_loads[r.kernel].insert(load);
       }
     }
@@ -325,6 +356,7 @@ class Producer {
       if (!wanted.contains(op)) return;
       std::vector<Value*> operands;
       for (Value* v : op->operands) operands.push_back(ir::renamed(names, v));
+      if (op->is(Opcode::get_)) operands[0] = source(*op);
       ir::clone_over(b, *op, std::move(operands), names);
     });
     ir::replace_uses(read.kernel->blocks[1], read.get->result(),
@@ -350,6 +382,8 @@ class Producer {
   const EqualNumbers& equal_;
   BlockDoings& doings_;
   std::vector<const Value*> counters_;  ///< the outermost first
+  std::unordered_map<const Value*, Value*>
+      starts_;  ///< by the states of the innermost loop: what they begin with
   std::vector<Result> results_;
   std::vector<const Op*> loads_;
   std::vector<Read> reads_;
