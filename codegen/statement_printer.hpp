@@ -249,8 +249,8 @@ class StatementPrinter {
     std::int64_t place = 0;
     bool adds = false;
   };
-  /// Of writes whose lanes lie two to four elements apart: how far, and where the first lane goes.
-  struct WritesApart {
+  /// Of writes with a stride of two to four elements: the stride, and where the first lane goes.
+  struct StridedWrites {
     std::int64_t step = 0;  ///< 0: they lie otherwise
     std::string address;
     bool adds_every = false;  ///< additions have a function of their own
@@ -259,7 +259,7 @@ class StatementPrinter {
                                                const std::vector<JoinedWrite>& so_far,
                                                std::int64_t step) const;
   void interleaved_writes(const ir::Op& last, const std::vector<JoinedWrite>& writes,
-                          const WritesApart& apart);
+                          const StridedWrites& strided);
   void joined_writes(const ir::Op& last, const std::vector<JoinedWrite>& writes, const std::string& address,
                      bool back);
 

@@ -332,7 +332,7 @@ void StatementPrinter::lanes_access(const Op& op) {
                 ", " +
                 (row == "1" ? text(own) : in_context(value(own), Precedence::multiplicative) + " * " + row);
   }
-  WritesApart apart;
+  StridedWrites strided;
   if (steps) {
     arguments = data + ".data" + (offset.integer == 0 ? "" : " + " + in_context(offset, Precedence::additive));
     name = reads ? "load" : adds ? "add" : "store";
@@ -342,7 +342,7 @@ void StatementPrinter::lanes_access(const Op& op) {
     const bool every =
         small && (reads ? kind != Kind::boolean && (steps->step.integer != 4 || lanes >= 4)
                         : adds && !some && lanes % 8 == 0 && (kind == Kind::f64 || kind == Kind::i64));
-    if (small && !reads && !some) apart = {steps->step.integer.value_or(0), arguments, every};
+    if (small && !reads && !some) strided = {steps->step.integer.value_or(0), arguments, every};
     if (every) {
       name += "_every" + steps->step.text;
     } else if (row == "1" && steps->step.integer == -1 && !some && kind != Kind::boolean) {
@@ -361,13 +361,13 @@ void StatementPrinter::lanes_access(const Op& op) {
     const std::string text = function + "(" + arguments + (some ? ", " + count : "") + ")";
     return define(op, {text, Precedence::primary, true, offset.varying});
   }
-  if (const bool back = name.ends_with("_back"); name == "store" || name == "add" || back || apart.step > 0) {
+  if (const bool back = name.ends_with("_back"); name == "store" || name == "add" || back || strided.step > 0) {
     std::vector<JoinedWrite> writes{{"", 0, adds}};
     if (const auto before = joined_.find(&op); before != joined_.end()) {
       writes = std::move(before->second);
       joined_.erase(before);
     }
-    const auto distance = distance_to_next(op, 1 + which, writes, apart.step);
+    const auto distance = distance_to_next(op, 1 + which, writes, strided.step);
     if (distance || writes.size() > 1) writes.back().value = atom(op.operands[rank + 1]);
     if (distance) {
       const Op* const next = uses_.user(op.result());
@@ -376,7 +376,7 @@ void StatementPrinter::lanes_access(const Op& op) {
       return;
     }
     if (writes.size() > 1)
-      return apart.step > 0 ? interleaved_writes(op, writes, apart)
+      return strided.step > 0 ? interleaved_writes(op, writes, strided)
                             : joined_writes(op, writes, arguments, back);
   }
   line(function + "(" + arguments + ", " + text(op.operands[rank + 1]) + (some ? ", " + count : "") + ");");
@@ -415,10 +415,10 @@ std::optional<std::int64_t> StatementPrinter::distance_to_next(const Op& write, 
   return distance;
 }
 
-/// Writes of one iteration whose lanes lie a few elements apart, the last with its first lane at an address:
+/// Writes of one iteration with a stride, the last with its first lane at an address:
 /// where they interleave, so that they leave out no element, they are made as whole vectors.
 void StatementPrinter::interleaved_writes(const Op& last, const std::vector<JoinedWrite>& writes,
-                                          const WritesApart& apart) {
+                                          const StridedWrites& strided) {
   const ir::Type& type = last.operands.back()->type;
   const std::int64_t lowest = std::ranges::min(writes, {}, &JoinedWrite::place).place,
                      highest = std::ranges::max(writes, {}, &JoinedWrite::place).place;
@@ -427,15 +427,15 @@ void StatementPrinter::interleaved_writes(const Op& last, const std::vector<Join
     return std::ranges::find(writes, place, &JoinedWrite::place) != writes.end();
   };
   bool all = true;
-  for (std::int64_t k = 0; k < apart.step; ++k) all &= written(rises ? highest - k : lowest + k);
+  for (std::int64_t k = 0; k < strided.step; ++k) all &= written(rises ? highest - k : lowest + k);
   const auto address = [&](std::int64_t place) {
     const std::int64_t by = place - writes.back().place;
-    return apart.address + (by == 0 ? "" : (by > 0 ? " + " : " - ") + std::to_string(std::abs(by)));
+    return strided.address + (by == 0 ? "" : (by > 0 ? " + " : " - ") + std::to_string(std::abs(by)));
   };
-  const std::string step = std::to_string(apart.step);
+  const std::string step = std::to_string(strided.step);
   if (!all) {
     for (const JoinedWrite& w : writes) {
-      const bool every = w.adds && apart.adds_every;
+      const bool every = w.adds && strided.adds_every;
       const std::string name =
           (w.adds ? "add_" : "store_") + (every ? "every" + step : std::string("strided"));
       line(unit_.prelude().vector_function(name, type.kind(), type.lanes()) + "(" + address(w.place) +

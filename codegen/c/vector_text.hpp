@@ -46,7 +46,7 @@ std::string add_every(int step, int lanes, const std::string& type, const std::s
 /// one, all others as one vector. The blocks go up or down; "back": the first lane has the highest address.
 std::string joined_writes(std::string_view what, int lanes, const std::string& type,
                           const std::string& element, const std::string& load, const std::string& store);
-/// The same of writes whose lanes lie so many elements apart, and that leave out no element between them:
+/// The same of writes with a stride of so many elements, which leave out no element between them:
 /// "interleaved2_up_add0_add1" adds x0 to p[0], p[2], ... and x1 to p[1], p[3], ...
 std::string interleaved_writes(std::string_view what, int step, int lanes, const std::string& type,
                                const std::string& element, const std::string& load, const std::string& store);

@@ -100,7 +100,7 @@ TEST_CASE("interleaved lanes: vectors are loaded whole", "[vectorise]") {
 }
 
 TEST_CASE("interleaved lanes: windows by loops, and numbers that lie in pairs", "[vectorise]") {
-  const Checked overlap(largest<3, 2>), wide(largest<4, 2>), apart(largest<2, 3>), third(largest<4, 3>);
+  const Checked overlap(largest<3, 2>), wide(largest<4, 2>), separate(largest<2, 3>), third(largest<4, 3>);
   const Checked pairs(beside<2>), triples(beside<3>), fours(beside<4>);
   for (const std::int64_t rows : {4, 5, 9})
     for (const std::int64_t columns : {4, 6, 35, 36, 71, 150}) {
@@ -109,7 +109,7 @@ TEST_CASE("interleaved lanes: windows by loops, and numbers that lie in pairs", 
       for (std::size_t i = 0; i + 3 < x.size(); i += 3) x[i + 1] = x[i];  // equal ones
       const std::vector<double> weights = numbers(static_cast<std::size_t>(rows), 0.8);
       overlap(x, weights, rows, columns), wide(x, weights, rows, columns);
-      apart(x, weights, rows, columns), third(x, weights, rows, columns);
+      separate(x, weights, rows, columns), third(x, weights, rows, columns);
     }
   for (const std::int64_t n : {2, 3, 9, 18, 40, 77}) {
     CAPTURE(n);
