@@ -38,6 +38,8 @@ struct FunctionTraits<R (*)(A...) noexcept(quiet)> : CallTraits<R (*)(A...)> {};
 /// A member function of a struct of Reps, which is its first argument.
 template <class C, class R, bool quiet, class... A>
 struct FunctionTraits<R (C::*)(A...) const noexcept(quiet)> : CallTraits<R (*)(C, A...)> {};
+template <class C, class R, bool quiet, class... A>
+struct FunctionTraits<R (C::*)(A...) const& noexcept(quiet)> : CallTraits<R (*)(C, A...)> {};
 template <class F>
   requires requires { &F::operator(); }
 struct FunctionTraits<F> : CallTraits<decltype(&F::operator())> {};
@@ -62,6 +64,10 @@ struct WhyNotOverReps {
   constexpr void operator()(Draft& draft) const {
     if constexpr (RepType<F> || std::is_arithmetic_v<F>) {
       draft << "expected a function, got its value: write f for f(x)";
+    } else if constexpr (!FunctionTraits<F>::known && std::is_member_function_pointer_v<F>) {
+      draft << "a member function that is not const may change its object, and is no function over Reps: keep the struct "
+               "outside, and write a lambda over it, [&](Rep<double> x) { return s.f(x); }; or, where all members are Reps, "
+               "write const behind its parameters";
     } else if constexpr (!FunctionTraits<F>::known) {
       draft << "the signature of this callable cannot be seen (a generic lambda?): write sig<double(double)>(f)";
     } else if constexpr (std::is_void_v<typename FunctionTraits<F>::Result>) {

@@ -9,6 +9,7 @@
 #include "lantern/compiler/distributed/rules.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
 #include "lantern/compiler/staging/requirement.hpp"
+#include "lantern/compiler/staging/unset_variable.hpp"
 #include "lantern/compiler/tensor/reduce.hpp"
 #include "lantern/compiler/tensor/shape.hpp"
 
@@ -53,7 +54,7 @@ Kernel kernel_of(const Kernels& all, ir::Kind element) {
 
 void require_type(const Call& call, const Spec& spec, const Datum& x) {
   const std::string what = std::string("distributed::") + spec.name + ": expected ";
-  if (x.empty()) core::raise_at(call.loc, "an empty Rep is used: give it a value first");
+  if (x.empty()) core::refuse_empty(call.loc);
   if (x.type().is_tree()) core::raise_at(call.loc, what + "a number, an array or a tensor, got " + x.type().str());
   if (x.type().element() == ir::Kind::boolean &&
       (spec.reduction == Reduction::product ||
@@ -389,7 +390,7 @@ Datum total(const Call& call, const Datum& x) {
   return on_tensors(call, x, [&](const Datum& t) { return total_of_tensor(call, t); });
 }
 Datum share(const Call& call, const Datum& x) {
-  if (x.empty()) core::raise_at(call.loc, "an empty Rep is used: give it a value first");
+  if (x.empty()) core::refuse_empty(call.loc);
   if (!x.type().is_differentiable()) return x;
   return on_tensors(call, x, [&](const Datum& t) { return share_of_tensor(call, t); });
 }
@@ -406,7 +407,7 @@ Datums in_one_message(const Call& call, const Datums& data, const std::function<
     Datums vectors, sizes;
     for (std::size_t i = first; i < data.size(); ++i) {
       const Datum& d = data[i];
-      if (d.empty()) core::raise_at(call.loc, "an empty Rep is used: give it a value first");
+      if (d.empty()) core::refuse_empty(call.loc);
       if (done[i] || d.type().is_tree() || d.type().element() != element) continue;
       Datum n = integer(1);
       for (const Datum& size : sizes_of(call, d)) n = op(Opcode::mul_, call, {n, size});

@@ -4,6 +4,7 @@
 
 #include "lantern/compiler/distributed/rules.hpp"
 #include "lantern/compiler/staging/control_flow.hpp"
+#include "lantern/compiler/staging/unset_variable.hpp"
 #include "lantern/compiler/tensor/reduce.hpp"
 #include "lantern/compiler/tensor/shape.hpp"
 
@@ -20,7 +21,7 @@ Datum zeros(const Call& call, ir::Kind element, const Datums& sizes) {
   return filled(call, Datum::zero(ir::Type(element)), sizes);
 }
 void require_rows(const Call& call, const char* name, const Datum& x) {
-  if (x.empty()) core::raise_at(call.loc, "an empty Rep is used: give it a value first");
+  if (x.empty()) core::refuse_empty(call.loc);
   if (x.type().is_tree() || x.type().is_scalar())
     core::raise_at(call.loc, std::string("distributed::") + name + ": expected an array or a tensor, got " + x.type().str());
 }
@@ -89,7 +90,7 @@ Datum copy_replicated(const Call& call, const Datum& rows, const Datum& unused, 
 
 std::array<Datum, 2> ragged_all_to_all(const Call& call, const Datum& x, const Datum& counts) {
   require_rows(call, "all_to_all", x);
-  if (counts.empty()) core::raise_at(call.loc, "an empty Rep is used: give it a value first");
+  if (counts.empty()) core::refuse_empty(call.loc);
   const Datum send = core::strip(counts), ranks = core::dimension_of(send, 0, call.loc);
   const Datum receive =
       core::detail::call_external(*call.kernels->counts, {.ordered = true},
@@ -111,7 +112,7 @@ Datum deterministic_sum(const Call& call, Cotangent cotangent, const Datum& x) {
 }
 
 Datum deterministic_replicate(const Call& call, const Datum& rows, const Datum& x) {
-  if (x.empty()) core::raise_at(call.loc, "an empty Rep is used: give it a value first");
+  if (x.empty()) core::refuse_empty(call.loc);
   const Datum n = core::strip(rows);
   if (!x.type().is_scalar()) return copy_replicated(call, n, integer(0), x);
   const Datum all = copy_replicated(call, n, integer(0), filled(call, x, {integer(1)}));

@@ -48,7 +48,10 @@ template <detail::OverReps F>
 F a_program_must_be_one_function(F f) {
   return f;
 }
-LANTERN_TAKES_ONE_FUNCTION(a_program_must_be_one_function)
+template <detail::OverReps F, class First, class... More>
+Told<"LANTERN_FUNCTION takes a name and one function, LANTERN_FUNCTION(df, grad(f)); arguments are given where df is called">
+a_program_must_be_one_function(F, const First&, const More&...) LANTERN_DELETED;
+LANTERN_TAKES_FUNCTIONS(a_program_must_be_one_function)
 
 /// Whether a place, named by __builtin_FUNCTION(), is at namespace scope.
 constexpr bool outside_functions(const char* function) { return *function == 0; }

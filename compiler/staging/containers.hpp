@@ -327,8 +327,18 @@ class Rep<Tensor<T, Dims...>> {
       const At<value_type>& a, const Rep<U>& b) {
     return detail::binary<Rep<detail::truths_t<value_type, U>>>(Opcode::le_, At<U>(b), a);
   }
-  LANTERN_BROADCASTING_TO(operator==, Opcode::eq_, detail::truths_t<value_type, U>)
-  LANTERN_BROADCASTING_TO(operator!=, Opcode::ne_, detail::truths_t<value_type, U>)
+  // Of operands as they are: C++ tries == with its operands exchanged, too, and a conversion of one of them would make
+  // both orders equally good.
+  template <class U>
+  requires(detail::Broadcasting<value_type, U>) [[nodiscard]] friend Rep<detail::truths_t<value_type, U>> operator==(
+      const Rep& a, const Rep<U>& b) {
+    return Rep<detail::truths_t<value_type, U>>(compare_broadcast(Opcode::eq_, a.datum(), b.datum()));
+  }
+  template <class U>
+  requires(detail::Broadcasting<value_type, U>) [[nodiscard]] friend Rep<detail::truths_t<value_type, U>> operator!=(
+      const Rep& a, const Rep<U>& b) {
+    return Rep<detail::truths_t<value_type, U>>(compare_broadcast(Opcode::ne_, a.datum(), b.datum()));
+  }
 
  private:
   Rep<Tensor<T>> part(std::initializer_list<Part> parts, Loc l) const {

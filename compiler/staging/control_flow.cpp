@@ -62,6 +62,10 @@ Datums stage_branch(Staging& s, const Datum& condition, FunctionRef<Datums()> th
   const Side sides[] = {run(op->blocks[0], then), run(op->blocks[1], otherwise)};
   if (sides[0].results.size() != sides[1].results.size())
     raise_at(loc, "the branches of IF return products of different size");
+  // A part that has no value on either side has none after the branch: the unused member of a struct.
+  std::vector<std::size_t> given;
+  for (std::size_t i = 0; i < sides[0].results.size(); ++i)
+    if (!sides[0].results[i].empty() || !sides[1].results[i].empty()) given.push_back(i);
   std::vector<StorageBase*> assigned = sides[0].assigned;
   for (StorageBase* v : sides[1].assigned)
     if (!sides[0].values.contains(v)) assigned.push_back(v);
@@ -72,8 +76,7 @@ Datums stage_branch(Staging& s, const Datum& condition, FunctionRef<Datums()> th
       const auto add = [&](const Datum& own, const Datum& other) {
         all.push_back(own.empty() && !other.empty() ? unset(s, other.type()) : own);
       };
-      for (std::size_t i = 0; i < sides[k].results.size(); ++i)
-        add(sides[k].results[i], sides[1 - k].results[i]);
+      for (const std::size_t i : given) add(sides[k].results[i], sides[1 - k].results[i]);
       for (const StorageBase* v : assigned) add(sides[k].value_of(*v), sides[1 - k].value_of(*v));
       s.builder(loc).yield(s.use(all, loc));
     });
@@ -84,11 +87,11 @@ Datums stage_branch(Staging& s, const Datum& condition, FunctionRef<Datums()> th
     results.push_back(Datum::node(s.module().add_result(
         op, with_notes(s, {{"the first branch's value", ya[i]}, {"the second branch's value", yb[i]}}, loc,
                        [&] { return join_types(ya[i]->type, yb[i]->type, "branches of IF", loc); }))));
-  const std::size_t own = sides[0].results.size();
-  for (std::size_t i = 0; i < assigned.size(); ++i) Region::assign(*assigned[i], results[own + i]);
-  results.resize(own);
+  for (std::size_t i = 0; i < assigned.size(); ++i) Region::assign(*assigned[i], results[given.size() + i]);
+  Datums all(sides[0].results.size());
+  for (std::size_t i = 0; i < given.size(); ++i) all[given[i]] = results[i];
   attempt.keep();
-  return results;
+  return all;
 }
 
 /// True where no loop is around: what it does is known then.

@@ -8,6 +8,7 @@
 #include "lantern/compiler/staging/caller.hpp"
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/compiler/staging/staging.hpp"
+#include "lantern/compiler/staging/unset_variable.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/external.hpp"
 #include "lantern/runtime/workspace.hpp"
@@ -171,7 +172,7 @@ Datums call_external(const ExternalFunction& function, const ExternalOptions& op
                      const Datums& arguments, const Location& loc) {
   const ir::Prototype& prototype = function.prototype;
   for (const Datum& d : arguments)
-    if (d.empty()) raise_at(loc, "an empty Rep is used: give it a value first");
+    if (d.empty()) refuse_empty(loc);
   std::vector<ir::Type> types;
   Datums plain;
   bool differentiated = false;

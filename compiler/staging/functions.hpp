@@ -80,6 +80,13 @@ template <class T, std::convertible_to<At<T>> Lo, std::convertible_to<At<T>> Hi>
                            std::source_location l = std::source_location::current()) {
   return clip(x, lo, hi, l);
 }
+/// As special as std::clamp, which would branch.
+template <class T>
+  requires(NumberElement<typename detail::Traits<T>::element>)
+[[nodiscard]] Rep<T> clamp(const Rep<T>& x, const Rep<T>& lo, const Rep<T>& hi,
+                           std::source_location l = std::source_location::current()) {
+  return clip(x, lo, hi, l);
+}
 }  // namespace standard_names
 
 }  // namespace lantern::core

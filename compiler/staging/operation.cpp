@@ -8,6 +8,7 @@
 #include "lantern/compiler/staging/caller.hpp"
 #include "lantern/compiler/staging/check.hpp"
 #include "lantern/compiler/staging/staging.hpp"
+#include "lantern/compiler/staging/unset_variable.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/notation.hpp"
 
@@ -78,7 +79,7 @@ Datum perform(const Operation& given, std::span<const Datum> operands) {
   if (Mode* mode = mode_of(operands, op.loc)) return mode->apply(op, operands);
   bool staged = false;
   for (const Datum& d : operands) {
-    if (d.empty()) raise_at(op.loc, "an empty Rep is used: give it a value first");
+    if (d.empty()) refuse_empty(op.loc);
     staged |= d.is_node();
   }
   if (staged) {
@@ -162,6 +163,12 @@ Datum perform_broadcast(const Operation& op, const Datum& first, const Datum& se
   if (first.type().element() != second.type().element()) return perform(op, {first, second});
   const Datum a = broadcast_like(first, second, op.loc);
   return perform(op, {a, broadcast_like(second, a, op.loc)});
+}
+
+Datum compare_broadcast(Opcode code, const Datum& a, const Datum& b) {
+  for (const Datum* d : {&b, &a})
+    if (d->is_node() && d->node()->def) return perform_broadcast({code, 0, d->node()->def->loc}, a, b);
+  return perform_broadcast({code, 0, {}}, a, b);
 }
 
 Datum detail::shifted(Opcode code, const Datum& a, const Datum& b, const Location& loc) {

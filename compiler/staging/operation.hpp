@@ -37,6 +37,8 @@ inline Datum perform(const Operation& op, std::initializer_list<Datum> operands)
 /// A binary element-wise operation with broadcasting: a scalar or lower-rank operand is repeated along the
 /// leading dimensions of the other.
 Datum perform_broadcast(const Operation& op, const Datum& a, const Datum& b);
+/// The same of an operator that cannot note its place: that of an operand which the program computes.
+Datum compare_broadcast(Opcode code, const Datum& a, const Datum& b);
 
 /// `a` repeated along dimensions in which it has the size 1 and `like` another, and along leading dimensions that it
 /// has not: into the shape of `like`, where it has no dimensions that are larger.

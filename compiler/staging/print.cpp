@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "lantern/compiler/staging/staging.hpp"
+#include "lantern/compiler/staging/unset_variable.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::core {
@@ -84,7 +85,7 @@ const char* label_of(std::string_view text) {
 
 void print(const Datum& d, const char* label, const Location& loc) {
   const Datum& x = strip(d);
-  if (x.empty()) raise_at(loc, "an empty Rep is used: give it a value first");
+  if (x.empty()) refuse_empty(loc);
   if (x.is_tagged()) raise_at(loc, "print: expected a number, got an element of a semiring");
   if (x.type().is_tree())
     raise_at(loc, "print: expected a number, an array or a tensor, got " + x.type().str());

@@ -12,6 +12,7 @@
 #include "lantern/compiler/staging/operand_notes.hpp"
 #include "lantern/compiler/staging/region.hpp"
 #include "lantern/compiler/staging/source_names.hpp"
+#include "lantern/compiler/staging/unset_variable.hpp"
 #include "lantern/ir/error.hpp"
 
 namespace lantern::core {
@@ -294,7 +295,7 @@ ir::Value* Staging::use(const Datum& d, const Location& loc) {
     case Datum::State::node:
       if (d.graph() != id_) raise_at(loc, "a staged value is used after the function it belongs to has ended");
       return view(*current_, d.node(), loc);
-    case Datum::State::empty: raise_at(loc, "an empty Rep is used: give it a value first");
+    case Datum::State::empty: refuse_empty(loc);
     default: break;
   }
   if (d.is_tagged())

@@ -188,7 +188,7 @@ TEST_CASE("an empty Rep") {
 }
 
 TEST_CASE("an empty Rep in a loop or branch where nothing can have given it a value") {
-  const std::string empty = "an empty Rep is used: give it a value first";
+  const std::string empty = "an empty Rep is used: give s a value first";
   unsigned line = __LINE__ + 3;
   const auto in_loop = [](Rep<double> x) {
     Rep<double> s;
@@ -212,6 +212,46 @@ TEST_CASE("an empty Rep in a loop or branch where nothing can have given it a va
     return s;
   };
   CHECK(message_of([&] { compile(in_nest); }) == at(line, empty));
+}
+
+TEST_CASE("an empty Rep is named where one variable of the line alone has no value") {
+  unsigned line = __LINE__ + 4;
+  const auto one_of_three = [](Rep<double> x) {
+    Rep<double> first, second, third = x;
+    first = x;
+    return first + second * third;
+  };
+  CHECK(message_of([&] { compile(one_of_three); }) == at(line, "an empty Rep is used: give second a value first"));
+  line = __LINE__ + 3;
+  const auto one_of_two = [](Rep<double> x) {
+    Rep<double> left, right;
+    return x + left * right;
+  };
+  CHECK(message_of([&] { compile(one_of_two); }) == at(line, "an empty Rep is used: give it a value first"));
+}
+
+TEST_CASE("a member without a value on either side of a branch has none after it") {
+  struct Pair {
+    Rep<double> used, unused;
+  };
+  const auto one_member = [](Rep<double> x) {
+    const auto side = [](const Rep<double>& value) {
+      Pair p;
+      p.used = value;
+      return p;
+    };
+    return IF(x > 0.0, [&] { return side(x * x); }, [&] { return side(-x); }).used * x;
+  };
+  for (const double x : {3.0, -2.0}) {
+    CHECK(compile(one_member)(x) == eager(one_member)(x));
+    CHECK(compile(grad(one_member))(x) == eager(grad(one_member))(x));
+  }
+  const unsigned line = __LINE__ + 3;
+  const auto other_member = [](Rep<double> x) {
+    const Pair p = IF(x > 0.0, [&] { return Pair(); }, [&] { return Pair(); });
+    return p.unused + x;
+  };
+  CHECK(message_of([&] { compile(other_member); }) == at(line, "an empty Rep is used: give unused a value first"));
 }
 
 TEST_CASE("a Rep without a value is 0 where a branch or an earlier iteration may have assigned it") {

@@ -469,6 +469,18 @@ TEST_CASE("a member function without its object") {
              "LANTERN_FUNCTION(g, h)\n"
              "int main() {}\n")
             .starts_with("@/m.cpp:6:53: " + remedy));
+  CHECK(said("struct S {\n"
+             "  double k = 2.0;\n"
+             "  Rep<double> f(Rep<double> x) { return x * k; }\n"
+             "};\n"
+             "LANTERN_FUNCTION(g, grad(&S::f))\n"
+             "int main() {}\n") ==
+        "@/m.cpp:7:25: error: a member function that is not const may change its object, and is no function over Reps: keep "
+        "the struct outside, and write a lambda over it, [&](Rep<double> x) { return s.f(x); }; or, where all members are "
+        "Reps, write const behind its parameters\n"
+        "    7 | LANTERN_FUNCTION(g, grad(&S::f))\n"
+        "      |                         ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
 }
 
 TEST_CASE("a lambda that captures nothing is one error") {
@@ -524,4 +536,127 @@ TEST_CASE("printf of a tuple is warned of") {
   const ProcessResult r = run_process({LANTERNC, file, "-o", file + ".out"});
   CHECK(r.status == 0);
   CHECK(r.err.find(" warning: format ‘%g’ expects argument of type ‘double’, but argument 2 has type") != std::string::npos);
+}
+
+TEST_CASE("results of compiled functions that are used as something else") {
+  const std::string parts = "write const auto [y, slope] = df(x), a name for each, or std::get<0>(df(x))\n";
+  CHECK(said("Rep<double> f(Rep<double> x) { return x * x; }\n"
+             "LANTERN_FUNCTION(df, value_and_grad(f))\n"
+             "double y = df(3.0);\n"
+             "int main() {}\n") ==
+        "@/m.cpp:5:14: error: the compiled function gives several values, in a std::tuple: " + parts +
+            "    5 | double y = df(3.0);\n"
+            "      |              ^\n"
+            "lanternc: error: @/m.cpp did not compile\n");
+  CHECK(said("Rep<double> f(Rep<double> x, Rep<double> y) { return x * y; }\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "double y = df(3.0, 4.0)[0];\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:5:24: error: a std::tuple has no [i]: " + parts));
+  CHECK(said("Rep<double> f(Rep<Array<double>> a) { return dot(a, a); }\n"
+             "LANTERN_FUNCTION(h, hessian(f))\n"
+             "double y = h(std::vector<double>{1.0, 2.0})[0][0];\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:5:47: error: a number has no [i]: an element of a matrix that a compiled function gives is m(i, j)\n"));
+}
+
+TEST_CASE("what lantern.hpp does not include, and has by another name") {
+  const std::string cmath = "write #include <cmath>: M_PI is there\n";
+  CHECK(said("Rep<double> f(Rep<double> x) { return x * M_PI; }\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:3:43: error: " + cmath));
+  const std::string size = "the size of an array is a.size(), of dimension k of a tensor t.dim(k)\n";
+  const std::string sum_to_size =
+      "Rep<double> f(Rep<Array<double>> a) {\n"
+      "  Rep<double> s = 0.0;\n"
+      "  for (Rep<std::int64_t> i = 0; i < size(a); ++i) s += a[i];\n"
+      "  return s;\n"
+      "}\n"
+      "LANTERN_FUNCTION(df, grad(f))\n"
+      "int main() {}\n";
+  // The native loop is what Clang reads the file for.
+  CHECK(said(sum_to_size).starts_with("@/m.cpp:5:37: error: " + size));
+  CHECK(said("Rep<double> f(Rep<double> x, Rep<std::int64_t> n) { return pow(x, n); }\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n")
+            .find("error: pow takes two numbers of one type: write pow(x, cast<double>(n))\n") != std::string::npos);
+  CHECK(said("Rep<double> f(Rep<double> x, Rep<std::int64_t> n) { return n > 0 ? x : n; }\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n")
+            .find("error: the two sides of ?: have different types: write cast<double>(n) where one is a Rep of integers\n") !=
+        std::string::npos);
+  CHECK(said("#include <algorithm>\n"
+             "Rep<double> f(Rep<double> x, Rep<double> y) {\n"
+             "  std::array<Rep<double>, 2> v{x, y};\n"
+             "  std::sort(v.begin(), v.end());\n"
+             "  return v[1];\n"
+             "}\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:6:12: error: std::sort branches on values that are not there yet: of an array there are sort(a), "
+                         "argsort(a), max(a), argmax(a) in <lantern/tensor.hpp>, of numbers max({x, y, z})\n"));
+  CHECK(said("Rep<double> f(Rep<Tensor<double>> t) { return t[0]; }\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n")
+            .find("error: an element of a tensor is t(i), m(i, j) or such, with an index for each of its dimensions; m.row(i) is a "
+                  "row\n") != std::string::npos);
+  CHECK(said("Rep<double> f(Rep<Array<double>> a) { return cast<double>(a.length()) * a; }\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:3:61: error: " + size));
+  CHECK(said("Rep<double> f(Rep<Array<double>> a, Rep<Array<double>> b) { return a * b; }\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n")
+            .find("error: expected one number, got an array or tensor of them: sum(a) and dot(a, b) give one, a[i] and m(i, j) an "
+                  "element\n") != std::string::npos);
+  CHECK(said("Rep<double> f(Rep<Array<double>> a) { return mean(a); }\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:3:50: error: no mean takes these arguments: it is called as mean(t); or mean(t, Keep); some of it is in "
+                         "<lantern/tensor.hpp>\n"));
+  CHECK(said("Rep<double> f(Rep<Array<double>> a) { return norm(a); }\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:3:46: error: write #include <lantern/tensor.hpp>: norm is there\n"));
+  CHECK(said("#include <Eigen/Absent>\n"
+             "int main() {}\n") ==
+        "@/m.cpp:3:10: fatal error: the headers of Eigen are not found: write -I/usr/include/eigen3, or where they are, behind lanternc\n"
+        "    3 | #include <Eigen/Absent>\n"
+        "      |          ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+  CHECK(said("#include <random>\n"
+             "Rep<double> f(Rep<double> x) {\n"
+             "  std::mt19937 g(1);\n"
+             "  std::normal_distribution<Rep<double>> n;\n"
+             "  return x * n(g);\n"
+             "}\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n")
+            .find("error: random numbers that a program draws when it runs are random::normal<double>(key, n), in "
+                  "<lantern/random.hpp>; those of std are drawn once, while it is staged\n") != std::string::npos);
+}
+
+TEST_CASE("a function over Reps that no file defines") {
+  CHECK(said("Rep<double> g(Rep<double> x);\n"
+             "Rep<double> f(Rep<double> x) { return g(x); }\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() {}\n") ==
+        "lanternc: error: g(Rep<double>) is declared, and no file defines it: name the file that does behind lanternc, or write its "
+        "body\n");
+}
+
+TEST_CASE("a LANTERN_FUNCTION without a name, and with arguments") {
+  CHECK(said("Rep<double> f(Rep<double> x) { return x * x; }\n"
+             "LANTERN_FUNCTION(grad(f))\n"
+             "int main() {}\n") ==
+        "@/m.cpp:4:1: error: LANTERN_FUNCTION takes a name and a function: LANTERN_FUNCTION(df, grad(f))\n"
+        "    4 | LANTERN_FUNCTION(grad(f))\n"
+        "      | ^\n"
+        "lanternc: error: @/m.cpp did not compile\n");
+  CHECK(said("Rep<double> f(Rep<double> x) { return x * x; }\n"
+             "LANTERN_FUNCTION(df, grad(f), 3.0)\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:4:1: error: LANTERN_FUNCTION takes a name and one function, LANTERN_FUNCTION(df, grad(f)); arguments "
+                         "are given where df is called\n"));
 }

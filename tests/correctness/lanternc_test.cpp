@@ -326,6 +326,27 @@ TEST_CASE("the command line is checked before anything is compiled") {
         "lanternc: error: unknown option '--wat'; options for the C++ compiler go after --" + help);
   CHECK(refused({scalar, "-Wall"}) ==
         "lanternc: error: unknown option '-Wall'; options for the C++ compiler go after --" + help);
+  const std::string see = " See lanternc --help\n";
+  CHECK(refused({scalar, "--targt=cuda"}) ==
+        "lanternc: error: unknown option '--targt=cuda': did you mean --target?" + see);
+  CHECK(refused({scalar, "--emti=c"}) == "lanternc: error: unknown option '--emti=c': did you mean --emit?" + see);
+  CHECK(refused({scalar, "-emit=c"}) == "lanternc: error: unknown option '-emit=c': did you mean --emit?" + see);
+  CHECK(refused({scalar, "-march=native"}) ==
+        "lanternc: error: unknown option '-march=native'; options for the C++ compiler go after --" + help);
+  CHECK(refused({scalar, "--emit=pyton"}) ==
+        "lanternc: error: --emit: expected ir, cps, c, cpp, cuda, header, object, shared, python, wheel, jax, torch, "
+        "julia, fortran, mex, matlab, svg, rewritten or html, got 'pyton': did you mean python?\n");
+  CHECK(refused({scalar, "--disable-pass=unwnd"}) ==
+        "lanternc: error: --disable-pass: expected the name of a pass, got 'unwnd': did you mean unwind?\n");
+  CHECK(refused({scalar, "--emit=c", "--function=dcubc"}).ends_with(", got 'dcubc': did you mean dcubic?\n"));
+  CHECK(refused({scalar, "-std=c++17"}) ==
+        "lanternc: error: -std=c++17: Lantern is written in C++20: leave it out, or write -std=c++20 or later\n");
+  CHECK(refused({scalar, "--emit=python", "-o", "out/3model.py"}) ==
+        "lanternc: error: --emit=python: the module is named after the output, and '3model' is no name: write -o out/m3model.py\n");
+  CHECK(refused({scalar, "--emit=torch", "-o", "my-model.py"}) ==
+        "lanternc: error: --emit=torch: the module is named after the output, and 'my-model' is no name: write -o my_model.py\n");
+  CHECK(refused({scalar, "--emit=jax", "-o", "lambda.py"}) ==
+        "lanternc: error: --emit=jax: the module is named after the output, and 'lambda' is no name: write -o lambda_.py\n");
   CHECK(refused({scalar, "-o"}) == "lanternc: error: expected a value after '-o'" + help);
   CHECK(refused({scalar, "--emit=pdf"}) ==
         "lanternc: error: --emit: expected ir, cps, c, cpp, cuda, header, object, shared, python, wheel, jax, torch, "

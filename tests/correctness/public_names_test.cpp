@@ -150,3 +150,11 @@ TEST_CASE("what hides a name of lantern's is asked for by its arguments or its p
   };
   CHECK(eager(grad<mode::forward>(f))(3.0) == 12.0);
 }
+
+TEST_CASE("std::clamp takes bounds that a program computes") {
+  const auto f = [](Rep<double> x, Rep<double> lo, Rep<double> hi) { return std::clamp(x, lo, hi); };
+  const auto slopes = compile(grad(f), {.target = Target::c});
+  CHECK(slopes(5.0, 1.0, 3.0) == std::tuple(0.0, 0.0, 1.0));
+  CHECK(slopes(0.0, 1.0, 3.0) == std::tuple(0.0, 1.0, 0.0));
+  CHECK(slopes(2.0, 1.0, 3.0) == std::tuple(1.0, 0.0, 0.0));
+}

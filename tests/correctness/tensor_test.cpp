@@ -620,3 +620,16 @@ TEST_CASE("both operands are repeated: one gets a dimension, the other has one o
   check_all(compile(f, {.target = Target::c, .opt = 0})(a, b));
   check_all(compile(f, {.target = Target::cpp})(a, b));
 }
+
+TEST_CASE("tensors of two types are equal or not, in either order") {
+  const auto f = [](Rep<Tensor<double, dyn>> a) {
+    const T b = a * a;
+    return sum(where(a == b, b, -b)) + 10.0 * sum(where(b == a, b, -b)) + 100.0 * sum(where(b != a, b, -b)) +
+           1000.0 * sum(where(a != b, b, -b));
+  };
+  const std::vector<double> a{0.0, 1.0, 2.0, -1.0};
+  // b is 0, 1, 4, 1: it equals a in the first two.
+  CHECK(compile(f, {.target = Target::c})(a) == 11.0 * (1.0 - 5.0) + 1100.0 * (5.0 - 1.0));
+  const auto compiled = compile(grad(f), {.target = Target::c})(a), evaluated = eager(grad(f))(a);
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(compiled[i] == evaluated[i]);
+}

@@ -32,7 +32,7 @@ source=refused.cpp
 refused m.f90 "refused.cpp:4: error: --emit=fortran: Slope is in Fortran the name of another function too, which differs by upper and lower case; rename one"
 refused slope.f90 "refused.cpp:3: error: --emit=fortran: slope is in Fortran the name of the module too; choose another output by -o"
 refused m.f90 "error: --target=cuda does not go with --emit=fortran; load a library of --emit=shared" --target=cuda
-refused 1.f90 "error: --emit=fortran: the module is named after the output, and '1' is no name; choose another by -o"
+refused 1.f90 "error: --emit=fortran: the module is named after the output, and '1' is no name: write -o $folder/m1.f90"
 
 "$lanternc" "$here/functions.cpp" --emit=fortran -o "$folder/functions.f90"
 if ! command -v gfortran >/dev/null; then

@@ -19,7 +19,7 @@ cat >"$folder/tree.cpp" <<'END'
 LANTERN_FUNCTION(root, [](lantern::Rep<lantern::Tree<double>> t) { return t.value(); })
 END
 refused tree.cpp m.jl "tree.cpp:2: error: --emit=julia: root takes a tree, which Julia has no type for; leave it out by --function=NAME"
-refused tree.cpp 1.jl "error: --emit=julia: the module is named after the output, and '1' is no name; choose another by -o"
+refused tree.cpp 1.jl "error: --emit=julia: the module is named after the output, and '1' is no name: write -o $folder/m1.jl"
 
 # The text, but for the compiled code.
 "$lanternc" "$here/functions.cpp" --emit=julia --cpu=x86-64-v3 -o "$folder/functions.jl"

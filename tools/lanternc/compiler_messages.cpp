@@ -263,12 +263,12 @@ std::optional<std::string> unresolved_name(string_view text) {
 }
 
 /// What the message means to a user of the library, where that is known.
-std::optional<std::string> in_lanterns_words(const MessageGroup& group, const std::string& include) {
+/// `line`: the user's line that it is about.
+std::optional<std::string> in_lanterns_words(const MessageGroup& group, const std::string& line, const std::string& include) {
   for (const auto rule : {told_by_type, unused_value, asserted_by_macro, unresolved_name})
     if (auto words = rule(group.main.text)) return words;
   for (const auto rule : {index_of_container, ambiguous_name, missing_rep})
     if (auto words = rule(group)) return words;
-  const std::string line = group.main.below.empty() ? std::string() : plain(group.main.below.front());
   return remedy(group.main.text, texts_of(group.notes), line, include);
 }
 
@@ -482,7 +482,7 @@ class MessageWriter {
       out_ += group.other;
       return;
     }
-    if (auto text = in_lanterns_words(group, options_.include)) {
+    if (auto text = in_lanterns_words(group, line_of_user(group), options_.include)) {
       MessageGroup plainer = group;
       plainer.main.text = std::move(*text);
       return write(plainer, true);
@@ -577,6 +577,14 @@ class MessageWriter {
       if (of_user(note.place.file)) return note.place;
     }
     return std::nullopt;
+  }
+
+  std::string line_of_user(const MessageGroup& group) {
+    const bool own = of_user(group.main.place.file) || group.main.place.line == 0;
+    const std::optional<MessagePlace> expansion = own ? std::nullopt : user_expansion(group);
+    const std::optional<MessagePlace> place = own || expansion ? expansion : user_place(chain_of(group, own));
+    if (place && place->line > 0 && place->line <= lines_of(place->file).size()) return lines_of(place->file)[place->line - 1];
+    return group.main.below.empty() ? std::string() : plain(group.main.below.front());
   }
 
   /// The innermost one.

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "module_name.hpp"
+#include "similar_name.hpp"
 #include "lantern/codegen/cuda/print_cuda.hpp"
 #include "lantern/codegen/kernels.hpp"
 #include "lantern/codegen/toolchain/clang.hpp"
@@ -53,10 +54,6 @@ constexpr std::array<std::pair<std::string_view, Emit>, 19> emit_names{{
     {"rewritten", Emit::rewritten},
     {"html", Emit::html},
 }};
-
-std::string name_of(Emit emit) {
-  return std::string(std::ranges::find(emit_names, emit, &std::pair<std::string_view, Emit>::second)->first);
-}
 
 /// "ir, cps, ... or html".
 std::string listed_emits() {
@@ -217,10 +214,24 @@ void describe(CLI::App& app, Given& given) {
   app.footer(footer);
 }
 
+/// The option that a word may have meant. One of the compiler's has a single dash, as -march: of such a word only a name
+/// without changes.
+std::string intended_option(const std::string& word, const CLI::App& app) {
+  const std::string name = word.substr(0, word.find('='));
+  Words known;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& long_name : option->get_lnames()) known.push_back("--" + long_name);
+  if (name.starts_with("--")) return did_you_mean(name, known);
+  return std::ranges::find(known, "-" + name) == known.end() ? "" : ": did you mean -" + name + "?";
+}
+
 [[noreturn]] void refuse(const CLI::ParseError& e, const CLI::App& app) {
   const std::string hint = "; see lanternc --help";
-  if (const Words extra = app.remaining(); dynamic_cast<const CLI::ExtrasError*>(&e) && !extra.empty())
+  if (const Words extra = app.remaining(); dynamic_cast<const CLI::ExtrasError*>(&e) && !extra.empty()) {
+    if (const std::string meant = intended_option(extra.front(), app); !meant.empty())
+      throw Error("unknown option '" + extra.front() + "'" + meant + " See lanternc --help");
     throw Error("unknown option '" + extra.front() + "'; options for the C++ compiler go after --" + hint);
+  }
   const std::string text = e.what();
   const std::string name = text.substr(0, text.find_first_of(": "));
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&e) && name.starts_with("-"))
@@ -288,11 +299,17 @@ void check_sources(const Options& o) {
 }
 
 void check_passes(const Options& o) {
+  Words names;
   std::string known;
-  for (const passes::Pass& p : passes::passes()) known += (known.empty() ? "" : ", ") + std::string(p.name);
+  for (const passes::Pass& p : passes::passes()) {
+    names.emplace_back(p.name);
+    known += (known.empty() ? "" : ", ") + names.back();
+  }
   const auto check = [&](const char* option, const std::string& name) {
     if (std::ranges::any_of(passes::passes(), [&](const passes::Pass& p) { return p.name == name; })) return;
-    throw Error(std::string(option) + ": expected the name of a pass (" + known + "), got '" + name + "'");
+    const std::string meant = did_you_mean(name, names);
+    throw Error(std::string(option) + ": expected the name of a pass" + (meant.empty() ? " (" + known + ")" : "") + ", got '" +
+                name + "'" + meant);
   };
   for (const std::string& name : o.disabled_passes) check("--disable-pass", name);
   for (const std::string& name : o.dump_after) {
@@ -381,8 +398,11 @@ Options checked(Given given, const Words& after_dashes) {
   if (!given.emit.empty()) {
     const auto found = std::ranges::find(emit_names, std::string_view(given.emit),
                                          &std::pair<std::string_view, Emit>::first);
-    if (found == emit_names.end())
-      throw Error("--emit: expected " + listed_emits() + ", got '" + given.emit + "'");
+    if (found == emit_names.end()) {
+      Words names;
+      for (const auto& [name, emit] : emit_names) names.emplace_back(name);
+      throw Error("--emit: expected " + listed_emits() + ", got '" + given.emit + "'" + did_you_mean(given.emit, names));
+    }
     o.emit = found->second;
   }
   o.level_given = !given.level.empty();
@@ -416,7 +436,10 @@ Options checked(Given given, const Words& after_dashes) {
   pass_objects_to_linker(o);
   check_sources(o);
 
-  if (!given.standard.empty()) o.compile_flags.push_back("-std=" + given.standard);
+  if (!given.standard.empty()) {
+    o.compile_flags.push_back("-std=" + given.standard);
+    refuse_old_standards(o.compile_flags.back());
+  }
   for (const std::string& s : given.include) o.compile_flags.push_back("-I" + s);
   for (const std::string& s : given.define) o.compile_flags.push_back("-D" + s);
   if (given.distributed == "nccl" && !o.cuda)
@@ -431,10 +454,15 @@ Options checked(Given given, const Words& after_dashes) {
   if (o.output == "-") o.output.clear();
   if (o.emit == Emit::wheel) wheel_name(o.output);
   if (o.emit == Emit::fortran || o.emit == Emit::julia) module_name(o);
+  if (o.is_python() && !o.output.empty()) module_name(o);
   return o;
 }
 
 }  // namespace
+
+std::string name_of(Emit emit) {
+  return std::string(std::ranges::find(emit_names, emit, &std::pair<std::string_view, Emit>::second)->first);
+}
 
 std::optional<Options> parse_options(int argc, char** argv) {
   Words words(argv + 1, argv + argc), after_dashes;

@@ -57,11 +57,16 @@ struct Options {
     return emit == Emit::python || emit == Emit::wheel || emit == Emit::julia || emit == Emit::fortran || emit == Emit::mex ||
            has_pullbacks();
   }
+  /// A file that Python imports by its name.
+  bool is_python() const { return emit == Emit::python || has_pullbacks(); }
   /// Pullbacks of the functions are in the module too.
   bool has_pullbacks() const { return emit == Emit::jax || emit == Emit::torch; }
   bool is_text() const { return emit == Emit::c || emit == Emit::cpp || emit == Emit::cuda || emit == Emit::mex; }
   std::vector<std::string> words;  ///< the command line as it was given
 };
+
+/// As --emit takes it.
+std::string name_of(Emit emit);
 
 /// Nothing where only help or the version was asked for, and has been printed. Error: whatever cannot be
 /// meant.

@@ -51,7 +51,7 @@ Remedy conversion(string_view error) {
   for (const Wording& w : wordings) {
     if (!error.starts_with(w.begin)) continue;
     const std::size_t at = error.rfind(w.to);
-    if (at == string_view::npos || !has(error.substr(0, at), "Rep<")) return std::nullopt;
+    if (at == string_view::npos || !has(error.substr(0, at), "Rep<") || has(error, "host_out<")) return std::nullopt;
     const auto type = between(error.substr(at), w.to, w.end);
     if (!type || !is_number(*type)) return std::nullopt;
     return told("a Rep has no value yet, so it is no " + std::string(*type) +
@@ -102,6 +102,9 @@ Remedy between_reps(string_view error) {
     return number && is_number(*number) ? *number : string_view();
   };
   const string_view given = number_of(error.substr(from)), wanted = number_of(error.substr(to));
+  const string_view whole = meant(error.substr(from), quote);
+  if (given.empty() && !wanted.empty() && is_rep(whole) && (is_rep_of(whole, "Array<") || is_rep_of(whole, "Tensor<")))
+    return told("expected one number, got an array or tensor of them: sum(a) and dot(a, b) give one, a[i] and m(i, j) an element");
   if (given.empty() || wanted.empty() || given == wanted) return std::nullopt;
   const std::string type(written(wanted));
   return told("expected a Rep<" + type + ">, got a Rep<" + std::string(written(given)) + ">: write cast<" + type + ">(x)");
@@ -111,7 +114,11 @@ Remedy between_reps(string_view error) {
 Remedy element(string_view error, const std::vector<string_view>& notes) {
   const auto found = indexing(error, notes);
   if (!found || !is_rep(found->container)) return std::nullopt;
-  if (is_rep_of(found->container, "Tensor<")) return told("an element of a tensor is m(i, j), a row of a matrix m.row(i)");
+  if (is_rep_of(found->container, "Tensor<")) {
+    const bool declared = has(between(found->container, "Tensor<", ">").value_or(""), ",");
+    if (!declared) return told("an element of a tensor is t(i), m(i, j) or such, with an index for each of its dimensions; m.row(i) is a row");
+    return told("an element of a tensor is m(i, j), a row of a matrix m.row(i)");
+  }
   const string_view index = found->index;
   const bool fraction = index == "double" || index == "float" ||
                         (is_rep(index) && (is_rep_of(index, "double") || is_rep_of(index, "float")));
@@ -155,6 +162,114 @@ Remedy other_operator(string_view error) {
   if (has(error, "no match for ‘operator++’") || has(error, "no match for ‘operator--’") ||
       error.starts_with("cannot increment value of type '") || error.starts_with("cannot decrement value of type '"))
     return told("a Rep has no ++ and --: write n += 1, n -= 1");
+  return std::nullopt;
+}
+
+/// double y = df(x), y[0] and h[0][0] of what a compiled function gives.
+Remedy result_of_call(string_view error, string_view line) {
+  constexpr string_view parts = "write const auto [y, slope] = df(x), a name for each, or std::get<0>(df(x))";
+  const bool gcc = error.starts_with("cannot convert ‘"), clang = error.starts_with("no viable conversion from '");
+  if ((gcc || clang) && has(error, "host_out<")) {
+    const string_view given = meant(error.substr(error.find(gcc ? "‘" : "'") + (gcc ? string_view("‘").size() : 1)), gcc ? "’" : "'");
+    if (given.starts_with("std::tuple<") || given.starts_with("tuple<"))
+      return told("the compiled function gives several values, in a std::tuple: " + std::string(parts));
+    return told("the compiled function gives a " + std::string(given) + ": write const auto y = df(x)");
+  }
+  constexpr string_view no_index = "no match for ‘operator[]’ (operand types are ‘";
+  if ((error.starts_with(no_index) && meant(error.substr(no_index.size()), "’").starts_with("std::tuple<")) ||
+      (error.starts_with("type '") && has(error, "tuple<") && has(error, "does not provide a subscript operator")))
+    return told("a std::tuple has no [i]: " + std::string(parts));
+  const bool number = (error.starts_with("invalid types ‘") && has(error, "[int]’ for array subscript")) ||
+                      error.starts_with("subscripted value is not an array");
+  if (number && has(line, "]["))
+    return told("a number has no [i]: an element of a matrix that a compiled function gives is m(i, j)");
+  return std::nullopt;
+}
+
+/// n > 0 ? x : n of two Reps.
+Remedy sides_of_choice(string_view error) {
+  if (!has(error, "Rep<") ||
+      (!error.starts_with("operands to ‘?:’ have different types") && !error.starts_with("incompatible operand types (")))
+    return std::nullopt;
+  return told("the two sides of ?: have different types: write cast<double>(n) where one is a Rep of integers");
+}
+
+/// std::sort(v.begin(), v.end()) of Reps.
+Remedy algorithm(string_view error, string_view line) {
+  const bool bool_of_rep = (error.starts_with("cannot convert ‘") && has(error, "Rep<bool>") && has(error, "to ‘bool’")) ||
+                           (error.starts_with("no viable conversion from ") && has(error, "'Rep<bool>'") && has(error, "'bool'"));
+  if (!bool_of_rep) return std::nullopt;
+  for (const string_view name : {"sort", "stable_sort", "nth_element", "max_element", "min_element", "minmax_element", "lower_bound",
+                                 "upper_bound", "binary_search", "find", "count", "is_sorted"}) {
+    const std::string written = "std::" + std::string(name);
+    if (has(line, written + "(") || has(line, "ranges::" + std::string(name) + "("))
+      return told(written + " branches on values that are not there yet: of an array there are sort(a), argsort(a), max(a), argmax(a) in "
+                  "<lantern/tensor.hpp>, of numbers max({x, y, z})");
+  }
+  return std::nullopt;
+}
+
+/// size(a), where no variable of the user's has that name.
+Remedy size_function(string_view error, string_view line) {
+  for (const string_view name : {"size", "len", "length"})
+    if ((error.starts_with("‘" + std::string(name) + "’ was not declared") ||
+         error.starts_with("use of undeclared identifier '" + std::string(name) + "'")) &&
+        has(line, std::string(name) + "("))
+      return told("the size of an array is a.size(), of dimension k of a tensor t.dim(k)");
+  return std::nullopt;
+}
+
+/// What is declared in <cmath>, or is called otherwise here.
+Remedy name_of_library(string_view error, const std::vector<string_view>& notes) {
+  const auto undeclared = [&](string_view name) {
+    return error.starts_with("‘" + std::string(name) + "’ was not declared") ||
+           error.starts_with("use of undeclared identifier '" + std::string(name) + "'");
+  };
+  for (const string_view name : {"M_PI", "M_E", "INFINITY", "NAN", "HUGE_VAL"})
+    if (undeclared(name)) return told("write #include <cmath>: " + std::string(name) + " is there");
+  const bool of_rep = has(error, "Rep<");
+  const auto no_member = [&](string_view name) {
+    return of_rep && (has(error, "has no member named ‘" + std::string(name) + "’") || error.starts_with("no member named '" + std::string(name) + "'"));
+  };
+  for (const string_view name : {"len", "length", "count", "shape"})
+    if (no_member(name)) return told("the size of an array is a.size(), of dimension k of a tensor t.dim(k)");
+  for (const string_view name : {"isnan", "isinf", "isfinite"})
+    if (undeclared(name) || error.starts_with("‘" + std::string(name) + "’ is not a member of ‘std’") ||
+        error.starts_with("no member named '" + std::string(name) + "' in namespace 'std'"))
+      return told("there is no " + std::string(name) + " of a Rep: x != x holds of NaN alone; for a C++ number write #include <cmath>");
+  if (has(error, "static assertion failed") && error.ends_with("result_type must be a floating point type"))
+    return told("random numbers that a program draws when it runs are random::normal<double>(key, n), in <lantern/random.hpp>; those of "
+                "std are drawn once, while it is staged");
+  for (const string_view name : {"exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "sinh", "cosh", "asin", "acos", "atan", "cbrt", "erf",
+                                 "log1p", "expm1", "floor", "ceil", "fabs"}) {
+    const bool gcc = error.starts_with("no matching function for call to ‘" + std::string(name) + "(double)’");
+    const bool clang = error == "no matching function for call to '" + std::string(name) + "'" &&
+                       std::ranges::any_of(notes, [](string_view note) { return has(note, "'Rep<T>' against 'double'"); });
+    if (gcc || clang) return told("write #include <cmath>: " + std::string(name) + " of a double is there");
+  }
+  return std::nullopt;
+}
+
+/// pow(x, n) of a Rep of integers.
+Remedy mixed_power(string_view error, const std::vector<string_view>& notes) {
+  const bool gcc = error.starts_with("no matching function for call to ‘pow(") || error.starts_with("no matching function for call to ‘std::pow(");
+  if (!gcc && error != "no matching function for call to 'pow'") return std::nullopt;
+  if (!has(error, "Rep<") && !has(error, "D&") && std::ranges::none_of(notes, [](string_view note) { return has(note, "Rep<"); }))
+    return std::nullopt;
+  return told("pow takes two numbers of one type: write pow(x, cast<double>(n))");
+}
+
+/// LANTERN_FUNCTION(grad(f)), without a name.
+Remedy nameless_function(string_view error, string_view line) {
+  constexpr string_view macro = "LANTERN_FUNCTION(";
+  const std::size_t at = line.find(macro);
+  if (at == string_view::npos || !error.starts_with("expected ")) return std::nullopt;
+  int depth = 0;
+  for (const char c : line.substr(at + macro.size())) {
+    depth += c == '(' || c == '{' ? 1 : c == ')' || c == '}' ? -1 : 0;
+    if (depth < 0) return told("LANTERN_FUNCTION takes a name and a function: LANTERN_FUNCTION(df, grad(f))");
+    if (c == ',' && depth == 0) break;
+  }
   return std::nullopt;
 }
 
@@ -258,6 +373,8 @@ Remedy other_element(string_view error) {
 Remedy other_name(string_view error) {
   if (error.starts_with("lantern.hpp: No such file") || error.starts_with("'lantern.hpp' file not found"))
     return told("write #include <lantern/lantern.hpp>");
+  if ((error.starts_with("Eigen/") && has(error, ": No such file")) || (error.starts_with("'Eigen/") && has(error, "' file not found")))
+    return told("the headers of Eigen are not found: write -I/usr/include/eigen3, or where they are, behind lanternc");
   if (error.starts_with("‘clamp’ was not declared") || error.starts_with("use of undeclared identifier 'clamp'"))
     return told("write clip(x, lo, hi), or std::clamp");
   for (const string_view name : {"gradient", "derivative", "differentiate", "diff"})
@@ -421,11 +538,16 @@ Remedy other_arguments(string_view error, const std::vector<string_view>& notes,
     if (file.path().extension() == ".hpp") headers.push_back(file.path());
   std::ranges::sort(headers);
   std::vector<std::string> calls;
-  for (const auto& header : headers) add_calls(header, std::string(name), calls);
+  bool in_tensor = false;
+  for (const auto& header : headers) {
+    const std::size_t before = calls.size();
+    add_calls(header, std::string(name), calls);
+    in_tensor |= calls.size() > before && header.parent_path().filename() == "tensor";
+  }
   if (calls.empty() || calls.size() > 4) return std::nullopt;
   std::string all;
   for (const std::string& call : calls) all += (all.empty() ? "" : "; or ") + call;
-  return told("no " + std::string(name) + " takes these arguments: it is called as " + all);
+  return told("no " + std::string(name) + " takes these arguments: it is called as " + all + (in_tensor ? "; some of it is in <lantern/tensor.hpp>" : ""));
 }
 
 /// Whether a line calls a function of this name: name(...) or name<...>(...).
@@ -447,7 +569,10 @@ Remedy missing_header(string_view error, const std::vector<string_view>& notes, 
     name = between(error, "'", "'");
   if (include.empty()) return std::nullopt;
   const std::filesystem::path lantern = std::filesystem::path(include) / "lantern";
-  const auto of_tensors = [&](string_view n) { return any_declares(lantern / "compiler" / "tensor", std::string(n)); };
+  const auto of_tensors = [&](string_view n) {
+    return has(text_of(lantern / "tensor.hpp"), "using core::" + std::string(n) + ";") ||
+           any_declares(lantern / "compiler" / "tensor", std::string(n));
+  };
   // concat<1>(a, b), where lantern.hpp has concat(a, b).
   auto along = between(error, "no matching function for call to ‘", "<");
   if (std::ranges::any_of(notes, [](string_view n) { return has(n, "invalid explicitly-specified argument"); }))
@@ -462,14 +587,13 @@ Remedy missing_header(string_view error, const std::vector<string_view>& notes, 
   for (const char* header : headers)
     if (*name == header) return told("write #include <lantern/" + std::string(header) + ".hpp>: namespace " + header + " is there");
   if (!calls(line, *name)) return std::nullopt;
+  if (of_tensors(*name)) return told("write #include <lantern/tensor.hpp>: " + std::string(*name) + " is there");
   for (const char* header : headers) {
     const std::string qualified = std::string(header) + "::" + std::string(*name);
     if (has(text_of(lantern / (std::string(header) + ".hpp")), qualified + "(") ||  // made by a macro; the header tells
         any_declares(lantern / "compiler" / header, std::string(*name)))
       return told("write " + qualified + " and #include <lantern/" + header + ".hpp>");
   }
-  if (of_tensors(*name)) return told("write #include <lantern/tensor.hpp>: " + std::string(*name) + " is there");
-
   return std::nullopt;
 }
 
@@ -502,7 +626,11 @@ std::optional<Indexing> indexing(string_view error, const std::vector<string_vie
 
 std::optional<std::string> remedy(string_view error, const std::vector<string_view>& notes, string_view line,
                                   const std::string& include) {
-  for (const auto rule : {conversion, between_reps, other_operator, iterators, binding, missing_return,
+  for (const auto rule : {result_of_call, algorithm, nameless_function, size_function})
+    if (auto words = rule(error, line)) return words;
+  for (const auto rule : {name_of_library, mixed_power})
+    if (auto words = rule(error, notes)) return words;
+  for (const auto rule : {sides_of_choice, conversion, between_reps, other_operator, iterators, binding, missing_return,
                           same_name, member_function, solver_result, other_name, not_captured, made_array, other_element})
     if (auto words = rule(error)) return words;
   for (const auto rule : {element, function_of_values})

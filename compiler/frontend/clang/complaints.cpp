@@ -18,6 +18,12 @@ void Complaints::complain(std::uint32_t at, std::uint32_t length, const std::str
   unit_.complaints.push_back({at, length, why, {}});
 }
 
+void Complaints::refuse_obstacle(const Node* n) {
+  const bool label = n->why.starts_with("a label");
+  if (label && std::ranges::any_of(unit_.complaints, [](const Complaint& c) { return c.text.starts_with("'goto'"); })) return;
+  complain(n->range.begin, 1, n->why);
+}
+
 void Complaints::refuse_plain(const PlainWrite& w, bool loop) {
   if (!refused_.insert({w.declared, w.at}).second) return;
   Complaint c{w.at, w.length, w.text, {}};
@@ -76,8 +82,7 @@ void Complaints::refuse_function(const Function& f, bool early) {
     complain(f.body->range.begin, 1, "a coroutine cannot branch on staged values");
   const Node* jump = nullptr;
   walk(f.body, [&](const Node* n) {
-    const bool jumps = n->kind == NodeKind::obstacle && n->why.find("goto") != std::string::npos;
-    if (jumps && jump == nullptr) jump = n;
+    if (jump == nullptr && n->kind == NodeKind::obstacle && n->why.starts_with("'goto'")) jump = n;
   });
   if (jump != nullptr && f.staged) complain(jump->range.begin, 4, jump->why);
   if (early && f.returns_reference)

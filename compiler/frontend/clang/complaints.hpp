@@ -18,6 +18,8 @@ class Complaints {
   explicit Complaints(Unit& unit) : unit_(unit) {}
 
   void complain(std::uint32_t at, std::uint32_t length, const std::string& why);
+  /// A statement that has no staged form. A label beside a 'goto' that is told is not told.
+  void refuse_obstacle(const Node* n);
   /// A plain variable that a staged loop or branch changes.
   void refuse_plain(const PlainWrite& w, bool loop);
   /// A block whose braces a macro writes.

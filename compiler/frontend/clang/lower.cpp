@@ -194,7 +194,7 @@ class Lowering : Complaints {
       case NodeKind::selection:
         return leaving_selection(s, rest, place);
       case NodeKind::obstacle:
-        complain(s->range.begin, 1, s->why);
+        refuse_obstacle(s);
         return "";
       default:
         return leaving_loop(s, rest, place);
@@ -569,7 +569,7 @@ class Lowering : Complaints {
       case NodeKind::obstacle: {
         bool inside = place.staged;
         walk(s, [&](const Node* n) { inside |= n->staged; });
-        if (inside) complain(s->range.begin, 1, s->why);
+        if (inside) refuse_obstacle(s);
         return pieces(s, place);
       }
       default:
