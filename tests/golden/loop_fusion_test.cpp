@@ -9,6 +9,7 @@
 #include "../correctness/agree.hpp"
 #include "interpreter.hpp"
 #include "lantern/compiler/passes/memory/inplace.hpp"
+#include "lantern/compiler/passes/schedule/loop_order.hpp"
 #include "lantern/ir/parse.hpp"
 #include "lantern/ir/print.hpp"
 #include "lantern/ir/verify.hpp"
@@ -199,8 +200,8 @@ TEST_CASE("loop_fusion: derivatives of loops that follow one another", "[passes]
 }
 
 TEST_CASE("loop_fusion: loops in loops that have become one are fused, too", "[passes]") {
-  const auto f = [](Rep<Tensor<double, 2, 30, 50>> a, Rep<Tensor<double, 2, 20, 50>> b, Rep<Tensor<double, 30>> v,
-                    Rep<Tensor<double, 20>> w) {
+  const auto f = [](Rep<Tensor<double, 2, 30, 50>> a, Rep<Tensor<double, 2, 20, 50>> b,
+                    Rep<Tensor<double, 30>> v, Rep<Tensor<double, 20>> w) {
     return concat<1>(relu(a + unsqueeze<1>(v)), relu(b * unsqueeze<1>(w)));
   };
   const auto compiled = compile(f, {.target = Target::cpp, .disabled_passes = {"vectorise"}});
@@ -212,5 +213,36 @@ TEST_CASE("loop_fusion: loops in loops that have become one are fused, too", "[p
   for (std::size_t i = 0; i < b.data.size(); ++i) b.data[i] = std::cos(2.0 * static_cast<double>(i));
   const TensorValue<double> got = compiled(a, b, v, w), expected = eager(f)(a, b, v, w);
   REQUIRE(got.shape == expected.shape);
-  for (std::size_t i = 0; i < got.data.size(); ++i) CHECK(got.data[i] == Approx(expected.data[i]).margin(1e-15));
+  for (std::size_t i = 0; i < got.data.size(); ++i)
+    CHECK(got.data[i] == Approx(expected.data[i]).margin(1e-15));
+}
+
+TEST_CASE("between: what takes from a tape follows what saves to it", "[passes]") {
+  // The number that is saved needs the first loop. What is taken needs nothing, but that number has to be
+  // there.
+  const auto module = ir::parse(
+      program(a +
+                  "  %kept = get %a, %zero : f64\n  push[0] %kept\n  push[1] %half\n  %taken = pop[0] : f64\n"
+                  "  %other = pop[1] : f64\n" +
+                  loop("b", "    %b.v = get %y, $i : f64\n    %b.e = mul %b.v, %half : f64\n") +
+                  "  %both = add %a, %b : f64[?]\n  %t = mul %taken, %other : f64\n  %all = set %both, "
+                  "%zero, %t : f64[?]\n",
+              "%all"));
+  ir::verify(*module);
+  std::vector<ir::Op*> loops;
+  for (ir::Op* op : module->functions.front()->body->ops)
+    if (op->is(ir::Opcode::loop_)) loops.push_back(op);
+  REQUIRE(loops.size() == 2);
+  passes::BlockDoings doings;
+  const auto found =
+      passes::between({loops[0]}, loops[1], 100, doings, [](ir::Op* op) { return std::vector{op}; });
+  REQUIRE(found);
+  const auto tapes = [](const std::vector<ir::Op*>& ops) {
+    std::vector<std::pair<bool, std::int64_t>> all;
+    for (const ir::Op* op : ops)
+      if (ir::is_on_tape(*op)) all.emplace_back(op->is(ir::Opcode::push_), op->integer);
+    return all;
+  };
+  CHECK(tapes(found->later) == std::vector<std::pair<bool, std::int64_t>>{{true, 0}, {false, 0}});
+  CHECK(tapes(found->earlier) == std::vector<std::pair<bool, std::int64_t>>{{true, 1}, {false, 1}});
 }

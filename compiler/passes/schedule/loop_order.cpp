@@ -47,7 +47,8 @@ bool may_fail(const Op* loop, const EqualNumbers& equal, const IndexRanges* rang
   ir::walk(loop->blocks[1], [&](const Op* op) {
     if (is_access(*op)) {
       for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
-        may |= !in_range(*op, d) && start_of_run(op->operands[1 + d], size_form(op->operands[0], d), equal).value_or(-1) < 0 &&
+        may |= !in_range(*op, d) &&
+               start_of_run(op->operands[1 + d], size_form(op->operands[0], d), equal).value_or(-1) < 0 &&
                !(ranges && inside(*ranges, *op, 1 + d));
       return;
     }
@@ -66,7 +67,7 @@ const Doings& BlockDoings::of(const Op* op) {
       d.checks = true;
     else
       d.keeps_order |= ir::keeps_order(*o);
-    d.on_tape |= is_on_tape(*o);
+    if (is_on_tape(*o)) d.tapes.push_back(o->integer);
     for (const Value* v : o->operands) {
       d.operands.push_back(v);
       if (!v->type.is_tensor()) continue;
@@ -80,11 +81,14 @@ const Doings& BlockDoings::of(const Op* op) {
   look(op, false);
   for (std::size_t i = 0; i < op->blocks.size(); ++i)
     ir::walk(op->blocks[i], [&](const Op* o) { look(o, i == 1); });
-  for (std::vector<const Value*>* all : {&d.operands, &d.updated, &d.called, &d.touched, &d.inside}) {
-    std::ranges::sort(*all);
-    const auto [first, last] = std::ranges::unique(*all);
-    all->erase(first, last);
-  }
+  const auto once = [](auto& all) {
+    std::ranges::sort(all);
+    const auto [first, last] = std::ranges::unique(all);
+    all.erase(first, last);
+  };
+  for (std::vector<const Value*>* all : {&d.operands, &d.updated, &d.called, &d.touched, &d.inside})
+    once(*all);
+  once(d.tapes);
   return d;
 }
 
@@ -134,16 +138,22 @@ std::optional<Between> between(const std::vector<Op*>& loops, const Op* last, st
   const auto& ops = loops.back()->parent->ops;
   const auto from = std::ranges::find(ops, loops.back()), to = std::ranges::find(ops, last);
   if (to - from > most) return {};
+  std::unordered_set<std::int64_t> later_tapes;
   const auto needs = [&](const Op* op) {
-    return std::ranges::any_of(doings.of(op).operands,
-                               [&](const Value* v) { return found.made.contains(v); });
+    const Doings& d = doings.of(op);
+    return std::ranges::any_of(d.operands, [&](const Value* v) { return found.made.contains(v); }) ||
+           std::ranges::any_of(d.tapes, [&](std::int64_t tape) { return later_tapes.contains(tape); });
   };
   for (auto it = from + 1; it != to;) {
     const std::vector<Op*> unit = together(*it);
     it += std::ssize(unit);
     const bool later = std::ranges::any_of(unit, needs);
     for (Op* op : unit) {
-      if (later) found.made.insert(op->results.begin(), op->results.end());
+      if (later) {
+        found.made.insert(op->results.begin(), op->results.end());
+        const std::vector<std::int64_t>& tapes = doings.of(op).tapes;
+        later_tapes.insert(tapes.begin(), tapes.end());
+      }
       (later ? found.later : found.earlier).push_back(op);
     }
   }
@@ -169,7 +179,7 @@ bool undisturbed(const std::vector<Op*>& loops, const Op* last, const Between& b
   };
   // What the host saves is saved in its own order, unless an iteration saves something, too.
   const auto stays = [&](const Doings& d, bool fails) {
-    return (d.checks && fails) || d.keeps_order || (saves && d.on_tape);
+    return (d.checks && fails) || d.keeps_order || (saves && !d.tapes.empty());
   };
   for (const Op* op : between.earlier)
     if (const Doings& d = doings.of(op); stays(d, how.first_fails) || any_of(d.updated, read)) return false;

@@ -1,6 +1,7 @@
 // What lies between loops of a block that are to run one right after the other.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -32,7 +33,8 @@ bool may_fail(const Op* loop, const EqualNumbers& equal, const IndexRanges* rang
 
 /// What an operation and those inside it do that others may not pass.
 struct Doings {
-  bool checks = false, keeps_order = false, on_tape = false;
+  bool checks = false, keeps_order = false;
+  std::vector<std::int64_t> tapes;  ///< that it saves to or takes from
   std::vector<const Value*> operands;
   std::vector<const Value*> updated;  ///< tensors, and those that views are of
   std::vector<const Value*> called;   ///< the same, that functions are called with
@@ -73,7 +75,8 @@ class BlockUsers {
 };
 
 /// The operations between neighbouring loops and a later one of the same block. `earlier` ones need no result
-/// of the loops and can stay before them, `later` ones can follow the last loop.
+/// of the loops and can stay before them, `later` ones can follow the last loop. What takes from a tape that
+/// a `later` one saves to is `later`, too.
 struct Between {
   std::vector<Op*> earlier, later;
   std::unordered_set<const Value*> made;  ///< results of the loops, and of what needs them
