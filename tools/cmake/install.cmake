@@ -19,6 +19,10 @@ foreach(header complex cuda distributed distributed_training lantern data eigen 
 endforeach()
 install(FILES tools/gdb/lantern.py DESTINATION share/lantern/gdb)
 
+# What is installed, without tests, samples and benchmarks: cmake --build build --target installed
+add_custom_target(installed)
+add_dependencies(installed lantern lantern_core lantern_calculus lantern_aot)
+
 # lanternc looks for ../include and ../lib.
 set_target_properties(lantern_aot PROPERTIES EXPORT_NAME aot)
 install(TARGETS lantern_core lantern_calculus lantern_aot EXPORT lantern_core_targets ARCHIVE DESTINATION lib)
@@ -29,8 +33,10 @@ foreach(part data distributed linalg onnx)
   set_target_properties(lantern_${part} PROPERTIES EXPORT_NAME ${part})
   install(TARGETS lantern_${part} EXPORT lantern_${part}_targets ARCHIVE DESTINATION lib)
   install(EXPORT lantern_${part}_targets NAMESPACE Lantern:: FILE ${part}.cmake DESTINATION ${lantern_package})
+  add_dependencies(installed lantern_${part})
 endforeach()
 if(TARGET lanternc)
+  add_dependencies(installed lanternc lantern-onnx)
   install(TARGETS lanternc lantern-onnx RUNTIME DESTINATION bin COMPONENT tools)
 endif()
 
