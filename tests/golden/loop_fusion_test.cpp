@@ -230,7 +230,7 @@ TEST_CASE("between: what takes from a tape follows what saves to it", "[passes]"
               "%all"));
   ir::verify(*module);
   std::vector<ir::Op*> loops;
-  for (ir::Op* op : module->functions.front()->body->ops)
+  for (ir::Op* op : module->functions().front()->body->ops)
     if (op->is(ir::Opcode::loop_)) loops.push_back(op);
   REQUIRE(loops.size() == 2);
   passes::BlockDoings doings;
