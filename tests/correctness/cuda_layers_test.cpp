@@ -174,7 +174,7 @@ TEST_CASE("budgets of pooling", "[cuda]") {
          {.launches = 2, .moved = 2 * all + 3 * pooled}, x, t);
   // This moves more than the least, all + pooled.
   spends(
-      "average_pool", [](Images a) { return average_pool(a, 2); }, {.launches = 3, .moved = all + 5 * pooled},
+      "average_pool", [](Images a) { return average_pool(a, 2); }, {.launches = 3, .moved = all + 3 * pooled},
       x);
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("budgets of batch normalisation", "[cuda]") {
   spends("batch_norm_slope", grad<0, 1>([=](Images a, Row weight, Images s) {
            return sum(std::get<0>(train(a, weight, weight, weight)) * s);
          }),
-         {.launches = 5, .moved = 7 * all + 192}, x, w, t);
+         {.launches = 5, .moved = 7 * all + 168}, x, w, t);
   spends("batch_norm_relu_slope", grad<0, 1>([=](Images a, Row weight, Images s) {
            return sum(relu(std::get<0>(train(a, weight, weight, weight))) * s);
          }),
