@@ -29,6 +29,7 @@ using ir::Combine;
 
 namespace {
 
+/// `first` binds as tightly as a sum.
 std::string plus(const std::string& first, const std::string& number) {
   return first == "0" ? number : first + " + " + number;
 }
@@ -432,8 +433,8 @@ void StatementPrinter::iteration(const Kernel& kernel, Launch& launch) {
         if (kernel.combine(i) != Combine::counter || !uses_.live_state(&o, i)) continue;
         const std::string counter = fresh_name(o.blocks[1]->params[i], "n");
         const std::int64_t step = *passes::step_of(&o, i);
-        line("const int64_t " + counter + " = " + text(o.operands[i]) + " + " + std::to_string(step) + " * " +
-             (levels > 1 ? "(" + number + ")" : launch.iteration) + ";");
+        line("const int64_t " + counter + " = " + in_context(value(o.operands[i]), Precedence::additive) + " + " +
+             std::to_string(step) + " * " + (levels > 1 ? "(" + number + ")" : launch.iteration) + ";");
         bind(o.blocks[1]->params[i], counter);
       }
       for (const Launch::Reduction& r : launch.reductions) bind(o.blocks[1]->params[r.state], r.name, true);
@@ -535,7 +536,8 @@ void StatementPrinter::shared_loop(const Op& loop) {
   const auto count = *passes::counted(&loop);
   Sink sink;
   std::vector<std::pair<std::size_t, std::string>> reductions;  // states, and the variables of a thread
-  const std::string first = text(count.first), index = fresh_name(count.number, "n");
+  const Expression first = value(count.first);
+  const std::string index = fresh_name(count.number, "n");
   std::vector<std::pair<std::size_t, std::string>> counters;
   for (std::size_t i = 0; i < loop.results.size(); ++i) {
     sink.targets.emplace_back();
@@ -559,11 +561,12 @@ void StatementPrinter::shared_loop(const Op& loop) {
     }
   }
   bind(count.number, index);
-  open("for (int64_t " + index + " = " + plus(first, "threadIdx.x") + "; " + index + " < " + text(count.bound) + "; " +
-       index + " += blockDim.x) {");
+  open("for (int64_t " + index + " = " + plus(in_context(first, Precedence::additive), "threadIdx.x") + "; " + index + " < " +
+       in_context(value(count.bound), Precedence::additive) + "; " + index + " += blockDim.x) {");
   for (const auto& [state, name] : counters)
-    line("const int64_t " + name + " = " + text(loop.operands[state]) + " + " +
-         std::to_string(*passes::step_of(&loop, state)) + " * (" + index + (first == "0" ? "" : " - " + first) + ");");
+    line("const int64_t " + name + " = " + in_context(value(loop.operands[state]), Precedence::additive) + " + " +
+         std::to_string(*passes::step_of(&loop, state)) + " * (" + index +
+         (first.text == "0" ? "" : " - " + in_context(first, Precedence::multiplicative)) + ");");
   const Place outside = std::exchange(place_, Place::thread);
   block(loop.blocks[1], sink);
   place_ = outside;

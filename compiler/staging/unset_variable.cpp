@@ -62,6 +62,7 @@ std::string unset_variable(const ir::Location& loc) {
   std::size_t function = 0;
   for (const SourceText::Body& body : source->bodies())
     if (body.range.contains(line.begin)) function = function == 0 ? body.range.begin : std::min(function, body.range.begin);
+  if (function == 0) return "";
   const std::string_view before = source->text().substr(function, line.begin - function);
   std::string found;
   for (const std::string& name : names_in(source->text().substr(line.begin, line.end - line.begin))) {

@@ -209,3 +209,19 @@ TEST_CASE("kernels that are equal but for names are compiled once", "[cuda]") {
   CHECK(count("void equal_kernel") == 2);  // the first one does not work in place
   CHECK(count("equal_kernel2<<<") == 2);
 }
+
+TEST_CASE("a block shares a loop that begins where a condition on the row says", "[cuda]") {
+  if (!codegen::nvrtc_available()) return;
+  // Parts of a row: each has a first and a last column that depend on the row.
+  const auto rows = [](Matrix x, Rep<float> s) {
+    return FOR(0, x.dim(0), x, [&](Rep<std::int64_t> i, Matrix u) {
+      return FOR(0, x.dim(1), u, [&](Rep<std::int64_t> j, Matrix v) {
+        return v.set(i, j, IF(i < j, [&] { return x(i, j) * s; }, [&] { return x(i, j) + s; }));
+      });
+    });
+  };
+  for (const std::int64_t n : {0, 1, 5, 40}) {
+    joined("rows", [=](Matrix x, Rep<float> s) { return sum(rows(x, s)); }, floats({n, 5}), 0.1F);
+    joined("rows_slope", grad<0, 1>([=](Matrix x, Rep<float> s) { return sum(exp(rows(x, s))); }), floats({n, 5}), 0.1F);
+  }
+}

@@ -326,7 +326,7 @@ TEST_CASE("the command line is checked before anything is compiled") {
         "lanternc: error: unknown option '--wat'; options for the C++ compiler go after --" + help);
   CHECK(refused({scalar, "-Wall"}) ==
         "lanternc: error: unknown option '-Wall'; options for the C++ compiler go after --" + help);
-  const std::string see = " See lanternc --help\n";
+  const std::string see = " Options for the C++ compiler go after --" + help;
   CHECK(refused({scalar, "--targt=cuda"}) ==
         "lanternc: error: unknown option '--targt=cuda': did you mean --target?" + see);
   CHECK(refused({scalar, "--emti=c"}) == "lanternc: error: unknown option '--emti=c': did you mean --emit?" + see);

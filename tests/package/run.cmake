@@ -36,7 +36,7 @@ set(prefix "${WORK}/an installed lantern")
 run("${CMAKE_COMMAND}" --install "${LANTERN_BUILD}" --prefix "${prefix}")
 # The target `installed` builds all of it.
 if(GENERATOR STREQUAL "Ninja")
-  run(ninja -C "${LANTERN_BUILD}" -t inputs installed)
+  run(ninja -C "${LANTERN_BUILD}" -t query installed)
   set(built "${out}")
   file(GLOB binaries RELATIVE "${prefix}/bin" "${prefix}/bin/*")
   file(GLOB archives RELATIVE "${prefix}/lib" "${prefix}/lib/*.a")

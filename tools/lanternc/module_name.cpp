@@ -20,7 +20,7 @@ std::string possible_name(std::string name) {
 }
 
 bool is_word_of_python(const std::string& name) {
-  static const std::set<std::string> words{"and",  "as",     "assert", "async",  "await", "break",  "class", "continue", "def",
+  static const std::set<std::string> words{"False", "None", "True", "and",  "as",     "assert", "async",  "await", "break",  "class", "continue", "def",
                                            "del",  "elif",   "else",   "except", "for",   "from",   "global", "if",      "import",
                                            "in",   "is",     "lambda", "not",    "or",    "pass",   "raise", "return",   "try",
                                            "while", "with",  "yield",  "finally", "nonlocal"};

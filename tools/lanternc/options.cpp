@@ -229,7 +229,7 @@ std::string intended_option(const std::string& word, const CLI::App& app) {
   const std::string hint = "; see lanternc --help";
   if (const Words extra = app.remaining(); dynamic_cast<const CLI::ExtrasError*>(&e) && !extra.empty()) {
     if (const std::string meant = intended_option(extra.front(), app); !meant.empty())
-      throw Error("unknown option '" + extra.front() + "'" + meant + " See lanternc --help");
+      throw Error("unknown option '" + extra.front() + "'" + meant + " Options for the C++ compiler go after --" + hint);
     throw Error("unknown option '" + extra.front() + "'; options for the C++ compiler go after --" + hint);
   }
   const std::string text = e.what();

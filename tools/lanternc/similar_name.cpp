@@ -26,7 +26,7 @@ std::size_t changes(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string did_you_mean(std::string_view written, std::span<const std::string> candidates) {
-  std::size_t least = written.size() / 3 + 1;
+  std::size_t least = written.size() / 4 + 1;
   const std::string* nearest = nullptr;
   for (const std::string& name : candidates)
     if (const std::size_t n = changes(written, name); n < least) least = n, nearest = &name;
