@@ -161,7 +161,8 @@ Datums stage_loop(Staging& s, const Datums& initial, FunctionRef<Datum(const Dat
       s.module().add_result(op, op->blocks[1]->params[i]->type, op->operands[i]->name);
     // Now that it is known what the loops do: in the form that is best to differentiate.
     const std::vector<ir::Value*> after =
-        s.canonicalise_before_ad && is_outermost(*op) ? s.canonicalise_before_ad(s.module(), op) : op->results;
+        s.canonicalise_before_ad && !s.keeps_loops && is_outermost(*op) ? s.canonicalise_before_ad(s.module(), op)
+                                                                        : op->results;
     for (ir::Value* v : after) results.push_back(Datum::node(v));
     for (const auto& [variable, i] : variables) Region::assign(*variable, results[i]);
     results.resize(n);

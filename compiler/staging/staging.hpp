@@ -136,6 +136,7 @@ class Staging {
   /// Functions with a derivative of their own.
   std::unordered_map<const ir::Function*, std::shared_ptr<ad::StagedRule>> rules;
   const FinishLoop canonicalise_before_ad;  ///< staging knows no passes: whoever makes it says which ones loops get
+  bool keeps_loops = false;      ///< while values inside of loops are noted that are asked for after the loops
   bool inside_rule = false;      ///< while a part of such a derivative is staged
   StagedFunction* find(const ir::Function* f) const;
 

@@ -406,3 +406,33 @@ TEST_CASE("index_set_splitting: loops that begin differently keep the order of w
   };
   for (const std::int64_t n : {1, 2, 3, 5, 6, 9, 20}) check(n);
 }
+
+TEST_CASE("index_set_splitting: modes that save values after a loop is staged keep the loop", "[passes]") {
+  // A loop in a loop, with a recurrence that begins differently: its iterations would be split.
+  const auto f = [](Rep<Array<double>> a) {
+    Rep<Array<double>> y = a;
+    const Rep<std::int64_t> n = a.size();
+    FOR(0, 3, [&](Rep<std::int64_t> j) {
+      FOR(0, n, [&](Rep<std::int64_t> i) {
+        y = y.set(i, IF(
+                         i < 2, [&] { return sin(y[i]) * cast<double>(j + 1); }, [&] { return y[i] * y[i - 2] + a[(i + 1) % n]; }));
+      });
+    });
+    return sum(y * y);
+  };
+  const auto check = [&](const auto& gradient) {
+    for (const std::size_t n : {0, 1, 2, 3, 9}) {
+      std::vector<double> a(n);
+      for (std::size_t i = 0; i < n; ++i) a[i] = std::cos(1.7 * static_cast<double>(i)) * 0.6;
+      const std::vector<double> expected = eager(grad<0>(f))(a), seen = gradient(a);
+      REQUIRE(seen.size() == n);
+      for (std::size_t i = 0; i < n; ++i) CHECK(seen[i] == Approx(expected[i]).epsilon(1e-10).margin(1e-11));
+    }
+  };
+  for (const Target target : {Target::c, Target::cpp}) {
+    check(compile(grad<0, mode::taped>(f), {.target = target}));
+    check(compile(grad<0, mode::checkpointed>(f), {.target = target}));
+    check(compile(grad<0, mode::continuation>(f), {.target = target}));
+    check(compile(grad<0>(f), {.target = target}));
+  }
+}

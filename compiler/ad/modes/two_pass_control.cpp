@@ -93,11 +93,13 @@ Datums rest(const Datums& state) { return slice(state, 1, state.size()); }
 
 }  // namespace
 
-// The iterations are counted.
+// The iterations are counted. The backward part saves values of the iterations where it turns out to need them: the loop stays
+// as it is.
 Datums TwoPass::loop(const Datums& initial, const std::vector<ir::Type>& state, const Condition& condition,
                    const Body& body, std::int64_t /*attribute*/, const Location& loc) {
   Part iteration;
   Datums params, outs, starts;
+  Meanwhile kept(staging_.keeps_loops, true);
   const Datums counted = detail::loop(
       joined({Datum::integer(0, ir::I64)}, primals(initial)), [&](const Datums& s) { return condition(rest(s)); },
       [&](const Datums& s) {
