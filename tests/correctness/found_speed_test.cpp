@@ -134,7 +134,7 @@ D clamped(A start, I n, I steps) {
   return sum(last * last);
 }
 
-/// Two fields in one array, begun together, of which a step makes quotients.
+/// Two fields in one array. One loop sets the first elements of both; each step divides one field by the other.
 D fields(A start, A rate, I n, I steps) {
   A now = fill(D(0.0), 2 * n), next = fill(D(0.0), 2 * n);
   FOR(0, n, [&](I i) {

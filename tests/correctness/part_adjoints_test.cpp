@@ -120,7 +120,7 @@ TEST_CASE("the adjoint of an array whose elements are replaced is gone through o
     const auto by_hand = eager(grad<0>(f));
     const auto fast = compile(grad<0>(f), {.target = Target::cpp});
     const auto small = compile(grad<0>(f), {.target = Target::c});
-    // No element is replaced by itself and zero, of which each iteration would have as many as there are elements.
+    // No iteration adds zero to each element of an array.
     CHECK(count(small.source("c"), "+= 0.0;") == 0);
     for (const std::int64_t n : {0, 1, 2, 5, 19}) {
       for (const bool zero : {false, true}) {

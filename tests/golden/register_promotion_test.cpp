@@ -125,7 +125,7 @@ TEST_CASE("register_promotion: what an adjoint's element gets from a loop that a
   CHECK(count(inner(after), "add_at ") == 1);
 }
 
-TEST_CASE("register_promotion: sums of adjoints of which one may reach the element of the other", "[passes]") {
+TEST_CASE("register_promotion: two sums of adjoints that may reach the same element", "[passes]") {
   // By columns of a matrix: in the last iteration of the inner loop both factors are one element.
   const auto columns = [](V a) {
     const I n = 5;

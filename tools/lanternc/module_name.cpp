@@ -4,9 +4,9 @@
 #include <cctype>
 #include <filesystem>
 #include <regex>
-#include <set>
 
 #include "lantern/ir/error.hpp"
+#include "python_parts.hpp"
 
 namespace lantern::tool {
 
@@ -19,14 +19,6 @@ std::string possible_name(std::string name) {
   return !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) ? name : "m" + name;
 }
 
-bool is_word_of_python(const std::string& name) {
-  static const std::set<std::string> words{"False", "None", "True", "and",  "as",     "assert", "async",  "await", "break",  "class", "continue", "def",
-                                           "del",  "elif",   "else",   "except", "for",   "from",   "global", "if",      "import",
-                                           "in",   "is",     "lambda", "not",    "or",    "pass",   "raise", "return",   "try",
-                                           "while", "with",  "yield",  "finally", "nonlocal"};
-  return words.contains(name);
-}
-
 }  // namespace
 
 std::string module_name(const Options& options) {
@@ -34,9 +26,9 @@ std::string module_name(const Options& options) {
   const std::string name = file.stem().string();
   static const std::regex form("[A-Za-z][A-Za-z0-9_]{0,62}");  // a compiler of Fortran takes 63 characters
   static const std::regex python("[A-Za-z_][A-Za-z0-9_]*");
-  const bool fits = options.is_python() ? std::regex_match(name, python) && !is_word_of_python(name) : std::regex_match(name, form);
+  const bool fits = options.is_python() ? std::regex_match(name, python) && !is_python_keyword(name) : std::regex_match(name, form);
   if (!fits) {
-    const std::string possible = (is_word_of_python(name) ? name + "_" : possible_name(name)).substr(0, 63);
+    const std::string possible = (is_python_keyword(name) ? name + "_" : possible_name(name)).substr(0, 63);
     const std::string kind = options.is_python() ? ".py" : options.emit == Emit::julia ? ".jl" : ".f90";
     throw Error("--emit=" + name_of(options.emit) + ": the module is named after the output, and '" + name +
                 "' is no name: write -o " + std::filesystem::path(file).replace_filename(possible + kind).string());

@@ -43,13 +43,17 @@ Number number(Kind kind) {
   }
 }
 
-std::string python_name(const std::string& name) {
+bool is_python_keyword(const std::string& name) {
   static const std::set<std::string> words{
-      "False", "None",   "True",  "and",    "as",   "assert", "async",  "await",    "class", "continue", "def",
-      "del",   "elif",   "else",  "except", "for",  "from",   "global", "finally",  "if",    "import",   "in",
-      "is",    "lambda", "not",   "or",     "out",  "pass",   "raise",  "nonlocal", "try",   "return",   "while",
-      "with",  "yield",  "break", "Error",  "print"};
-  return words.contains(name) ? name + "_" : name;
+      "False", "None", "True",   "and",     "as",     "assert", "async",    "await", "break", "class", "continue", "def",
+      "del",   "elif", "else",   "except",  "for",    "from",   "global",   "if",    "import", "in",   "is",       "lambda",
+      "not",   "or",   "pass",   "finally", "raise",  "return", "nonlocal", "try",   "while", "with",  "yield"};
+  return words.contains(name);
+}
+
+std::string python_name(const std::string& name) {
+  const bool taken = is_python_keyword(name) || name == "out" || name == "Error" || name == "print";
+  return taken ? name + "_" : name;
 }
 
 std::string in_docstring(const std::string& text) {

@@ -20,7 +20,9 @@ inline ir::Kind kind_of(const ir::Type& t) { return t.is_tensor() ? t.element() 
 /// 0 of a number.
 inline int rank_of(const ir::Type& t) { return t.is_tensor() ? t.rank() : 0; }
 
-/// The name, with a '_' behind it where it is a word of Python.
+/// Whether Python reserves the name.
+bool is_python_keyword(const std::string& name);
+/// The name, with a '_' behind it where Python or a generated module has another meaning for it.
 std::string python_name(const std::string& name);
 /// Of the parameters of an entry, each once.
 std::vector<std::string> parameter_names(const ir::Function& f);

@@ -17,8 +17,8 @@
 // 1. Loop distribution: such additions get loops of their own. What they add is computed there again, from what was
 //    there before the loops, branches between numbers included; where that takes longer than to keep it, or what is
 //    added comes from a tape, the loops leave it in an array. What the loops compute in any case is no saving.
-//    Where only what goes to the element in the middle cannot be computed again, that addition stays. Of a tensor of which
-//    the loops read and set other elements, as red-black relaxation does, they leave in an array what goes to neighbours.
+//    Where only what goes to the element in the middle cannot be computed again, that addition stays. Red-black relaxation
+//    reads and sets other elements of the tensor: its loops leave in an array what goes to neighbours.
 // 2. Zeros sink into them. An adjoint begins as zeros, and becomes zero where the program overwrites an element. Where
 //    such zeros come right before the additions, elements are set instead: to nothing but their sum. Zeros
 //    that are stored at the end of an iteration of a loop around are stored at the start of the next one, and once

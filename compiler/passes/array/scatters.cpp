@@ -109,9 +109,9 @@ class Distribution {
 
   // ---- whether, and how
 
-  /// For a tensor of which the nest reads and sets elements, too, as every other one. True where these are none of the
-  /// neighbours, and iterations of the innermost loop are independent without the sums in neighbours. The one in the middle
-  /// stays. Not where adjacent iterations add to adjacent elements: vectors that overlap by whole ones are added in turn at
+  /// The nest reads and sets elements of the tensor, too: every other one, for example. True where no neighbour is among
+  /// these elements, and iterations of the innermost loop are independent without the sums in neighbours. The addition to
+  /// the element in the middle stays. Not where adjacent iterations add to adjacent elements: vectors that overlap by whole ones are added in turn at
   /// less than an array for them takes, but processors do not forward a masked store to a load.
   bool separates(Scatter& s) const {
     const auto in_nest = updates_of(s);
