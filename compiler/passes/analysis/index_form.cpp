@@ -253,6 +253,12 @@ std::optional<IndexForm> in_other_iteration(IndexForm f, const Block* body) {
   return f;
 }
 
+/// What an index is, and of how many it is one.
+using Place = std::pair<IndexForm, IndexForm>;
+Place place(const Op& access, std::size_t dimension) {
+  return {index_form(access.operands[1 + dimension]), size_form(access.operands[0], dimension)};
+}
+
 /// What is known where an access is made: that each loop around it has an iteration, and which way branches
 /// have gone.
 class Bounds {
@@ -324,6 +330,13 @@ class Bounds {
     }
     return f;
   }
+
+  bool never_negative(const IndexForm& f) const {
+    const auto least = extreme(f, false);
+    return least && nonnegative(*least);
+  }
+
+  bool is_inside(const Place& p) const { return never_negative(p.first) && never_negative(p.second - p.first - 1); }
 
   bool never_zero(const IndexForm& f, int deepest = 3) const {
     if (std::ranges::any_of(different_, [&](const IndexForm& d) { return f == d || f == IndexForm() - d; }))
@@ -640,12 +653,6 @@ bool no_loop_carried_dependence(const std::vector<const Op*>& accesses, const Op
 
 namespace {
 
-/// What an index is, and of how many it is one.
-using Place = std::pair<IndexForm, IndexForm>;
-Place place(const Op& access, std::size_t dimension) {
-  return {index_form(access.operands[1 + dimension]), size_form(access.operands[0], dimension)};
-}
-
 /// Of the accesses that are made whenever `from` is reached, before it or after, as far as the next loop around and not
 /// too far: true where one is to this place, or where two are to places of the same size between which it lies.
 ///
@@ -654,10 +661,6 @@ Place place(const Op& access, std::size_t dimension) {
 bool lies_between_accesses(const Place& p, const Op& from, const Bounds& known) {
   constexpr int far = 400;
   int looked = 0;
-  const auto at_least = [&](const IndexForm& x, const IndexForm& y) {
-    const auto least = known.extreme(x - y, false);
-    return least && known.nonnegative(*least);
-  };
   const auto is_distance = [](const IndexForm& f) {
     const auto unknowns = f.unknowns();
     if (unknowns.size() != 1) return f.number().has_value();
@@ -678,8 +681,8 @@ bool lies_between_accesses(const Place& p, const Op& from, const Bounds& known) 
         const Place other = place(*op, d);
         if (other == p) return true;
         if (other.second != p.second) continue;
-        if (at_least(p.first, other.first)) below.push_back(other.first);
-        if (at_least(other.first, p.first)) above.push_back(other.first);
+        if (known.never_negative(p.first - other.first)) below.push_back(other.first);
+        if (known.never_negative(other.first - p.first)) above.push_back(other.first);
       }
     }
     if (b->parent && b->parent->is(Opcode::loop_)) break;
@@ -689,16 +692,14 @@ bool lies_between_accesses(const Place& p, const Op& from, const Bounds& known) 
 
 }  // namespace
 
-bool never_negative(const IndexForm& f, const Op& at) {
-  const Bounds known(at);
-  const auto least = known.extreme(f, false);
-  return least && known.nonnegative(*least);
-}
+bool never_negative(const IndexForm& f, const Op& at) { return Bounds(at).never_negative(f); }
 
-bool in_range(const Op& access, std::size_t dimension) {
-  const IndexForm i = index_form(access.operands[1 + dimension]);
-  return never_negative(i, access) &&
-         never_negative(size_form(access.operands[0], dimension) - i - IndexForm(1), access);
+bool in_range(const Op& access, std::size_t dimension) { return Bounds(access).is_inside(place(access, dimension)); }
+
+bool in_range(const Op& access) {
+  const Bounds known(access);
+  return std::ranges::all_of(std::views::iota(std::size_t{0}, access.operands[0]->type.dims().size()),
+                             [&](std::size_t d) { return known.is_inside(place(access, d)); });
 }
 
 std::optional<IndexRange> range_in(const Op& access, std::size_t dimension, const Op* loop) {
@@ -746,9 +747,7 @@ bool in_range_at(const Op& access, const Op& from) {
   const Bounds known(from);
   for (std::size_t d = 0; d < static_cast<std::size_t>(access.operands[0]->type.rank()); ++d) {
     const Place p = place(access, d);
-    const auto low = known.extreme(p.first, false), high = known.extreme(p.first, true);
-    if (low && high && known.nonnegative(*low) && known.nonnegative(p.second - *high - 1)) continue;
-    if (!lies_between_accesses(p, from, known)) return false;
+    if (!known.is_inside(p) && !lies_between_accesses(p, from, known)) return false;
   }
   return true;
 }

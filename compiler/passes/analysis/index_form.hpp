@@ -134,6 +134,8 @@ bool never_negative(const IndexForm& f, const Op& at);
 /// True where an access to an element (get, set, add_at), or a row (take), certainly has an index within a
 /// dimension.
 bool in_range(const Op& access, std::size_t dimension);
+/// The same of all dimensions of an access to an element.
+bool in_range(const Op& access);
 
 /// Between which indices all elements lie that an access reaches in the iterations of a loop and of loops inside
 /// it, in terms of what is made outside; nothing where that is not known.

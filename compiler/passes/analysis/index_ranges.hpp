@@ -38,6 +38,8 @@ struct KnownRange {
   bool low = false;
   bool high = false;
   int check = -1;
+
+  bool is_inside() const { return low && high; }
 };
 
 /// Where indices of one function lie, whatever its arguments are.

@@ -34,17 +34,6 @@ bool differ(const Op& write, const Op* loop, const Op& get, const Op* reader) {
   return false;
 }
 
-/// Whether a write reaches no index outside, which would be an error. `start`: the tensor before the loop.
-bool writes_inside(const Op& write, const Op* loop, const Value* start) {
-  for (std::size_t d = 0; d < static_cast<std::size_t>(start->type.rank()); ++d) {
-    const auto written = range_from(write, d, loop);
-    if (!written || !never_negative(written->first, *loop) ||
-        !never_negative(size_form(start, d) - written->last - IndexForm(1), *loop))
-      return false;
-  }
-  return true;
-}
-
 /// Reads of elements of a loop's result; nothing where more is asked of it than elements and sizes.
 std::optional<std::vector<const Op*>> reads_after(const Uses& uses, const Value* result) {
   constexpr std::size_t most_reads = 8;
@@ -64,8 +53,9 @@ std::vector<Op*> unread_writes(const Op* loop, std::size_t state, const std::vec
   if (!versions.collect_defs(loop, state) || versions.writes.empty()) return {};
   const Reads reads = reads_of(versions, loop);
   if (reads.others || reads.gets.size() * versions.writes.size() > most_pairs) return {};
+  // A write of an index outside is an error, which stays.
   std::erase_if(versions.writes, [&](const Op* w) {
-    return (!after.empty() && !writes_inside(*w, loop, loop->operands[state])) ||
+    return (!after.empty() && !in_range(*w)) ||
            !std::ranges::all_of(reads.gets, [&](const Op* get) {
       return is_independent_of(*get, *w, loop, Iteration::earlier);
     }) || !std::ranges::all_of(after, [&](const Op* get) {

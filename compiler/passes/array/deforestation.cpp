@@ -21,10 +21,8 @@ class PointUpdateElimination {
   explicit PointUpdateElimination(const Uses& uses) : uses_(uses) {}
 
   bool run(Op* set) {
-    if (!filled(set->operands[0])) return false;
+    if (!filled(set->operands[0]) || !in_range(*set)) return false;
     const auto rank = static_cast<std::size_t>(set->result()->type.rank());
-    for (std::size_t d = 0; d < rank; ++d)
-      if (!in_range(*set, d)) return false;
     const auto& all = uses_.of(set->result());
     if (all.empty() || !std::ranges::all_of(all, [](const ir::Use& use) { return use.op->is(Opcode::get_); })) return false;
     for (const ir::Use& use : all) read(*set, use.op, rank);

@@ -28,8 +28,7 @@ bool may_fail(const Op* loop) {
   for (Block* b : loop->blocks)
     ir::walk(b, [&](const Op* op) {
       if (is_access(*op))
-        for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
-          may |= !in_range(*op, d);
+        may |= !in_range(*op);
       else
         may |= !ir::info(op->code).elementwise && !op->is(Opcode::constant_, Opcode::yield_);
       may |= divides_integers(*op);

@@ -255,9 +255,7 @@ bool read_fills(ir::Function& f) {
            ir::combine(*tensor->block->parent, tensor->index) == Combine::element)
       tensor = tensor->block->parent->operands[tensor->index];
     if (!tensor->def || (tensor == op->operands[0] && op->parent == tensor->def->parent)) return;
-    if (!filled(tensor)) return;
-    for (std::size_t d = 0; d < static_cast<std::size_t>(tensor->type.rank()); ++d)
-      if (!in_range(*op, d)) return;
+    if (!filled(tensor) || !in_range(*op)) return;
     reads.emplace_back(op, tensor);
   });
   ir::Renaming names;
@@ -276,9 +274,7 @@ bool read_fills(ir::Function& f) {
 bool drop_zeros(ir::Function& f) {
   ir::Renaming names;
   ir::walk(f.body, [&](const Op* op) {
-    if (!op->is(Opcode::add_at_) || !is_zero(op->operands.back())) return;
-    for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
-      if (!in_range(*op, d)) return;
+    if (!op->is(Opcode::add_at_) || !is_zero(op->operands.back()) || !in_range(*op)) return;
     names[op->result()] = op->operands[0];
   });
   ir::replace_uses(f.body, names);

@@ -49,7 +49,7 @@ bool may_fail(const Op* loop, const EqualNumbers& equal, const IndexRanges* rang
       for (std::size_t d = 0; d < static_cast<std::size_t>(op->operands[0]->type.rank()); ++d)
         may |= !in_range(*op, d) &&
                start_of_run(op->operands[1 + d], size_form(op->operands[0], d), equal).value_or(-1) < 0 &&
-               !(ranges && inside(*ranges, *op, 1 + d));
+               !(ranges && ranges->of(*op, 1 + d).is_inside());
       return;
     }
     const Op* const divisor = divides_integers(*op) ? constant(op->operands[1]) : nullptr;

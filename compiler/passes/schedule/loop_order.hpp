@@ -22,11 +22,6 @@ bool only_computes(const Op& op);
 std::unordered_set<const Value*> captured_by(const std::vector<Op*>& loops);
 /// True where iterations save values or take them from tapes.
 bool uses_tapes(const Op* loop);
-/// True where the index of an access is inside, and is not checked.
-inline bool inside(const IndexRanges& ranges, const Op& access, std::size_t operand) {
-  const KnownRange known = ranges.of(access, operand);
-  return known.low && known.high && known.check < 0;
-}
 /// True unless no iteration can fail: by an index outside, a division of integers, or what is not known.
 /// `ranges`: of indices, where the loop is, or further down.
 bool may_fail(const Op* loop, const EqualNumbers& equal, const IndexRanges* ranges = nullptr);

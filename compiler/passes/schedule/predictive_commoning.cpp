@@ -118,8 +118,7 @@ class Commoning {
     const Op* const number =
         tensor->def && tensor->def->is(Opcode::fill_) ? constant(tensor->def->operands[0]) : nullptr;
     if (!number) return start;
-    bool in_bounds = true;
-    for (std::size_t d = 0; d < rank(read); ++d) in_bounds &= in_range(*element->def, d);
+    const bool in_bounds = in_range(*element->def);
     erase({start->def});
     return in_bounds ? b.again(*number) : nullptr;
   }

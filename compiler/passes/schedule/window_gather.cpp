@@ -106,7 +106,7 @@ class Windows {
     for (std::size_t d = 0; d < rank; ++d) {
       Level* level = nullptr;
       for (Update& u : updates_) {
-        if (!inside(ranges_, *u.op, d + 1)) return false;
+        if (!ranges_.of(*u.op, d + 1).is_inside()) return false;
         const IndexForm form = index_form(u.op->operands[d + 1]);
         const auto at = std::ranges::find_if(
             levels_, [&](const Level& l) { return form.split(l.count.number)->coefficient != IndexForm(); });
