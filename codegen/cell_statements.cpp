@@ -10,16 +10,15 @@
 namespace lantern::codegen {
 
 /// The cell as a variable: d, or *d where it is known by its address.
-std::string StatementPrinter::place(const Value* c) {
+Expression StatementPrinter::place(const Value* c) {
   const Binding& b = bindings_.at(c);
-  if (!b.pointer) return b.expression.text;
-  return c->type.content().is_tensor() ? "(*" + b.expression.text + ")" : "*" + b.expression.text;
+  return b.pointer ? prefix("*", b.expression) : b.expression;
 }
 
 /// As an argument.
 std::string StatementPrinter::address(const Value* c) {
   const Binding& b = bindings_.at(c);
-  return b.pointer || unit_.target().is_cpp() ? b.expression.text : "&" + b.expression.text;
+  return (b.pointer || unit_.target().is_cpp() ? b.expression : prefix("&", b.expression)).text();
 }
 
 std::string StatementPrinter::argument(const Value* v) { return v->type.is_ref() ? address(v) : text(v); }
@@ -36,7 +35,7 @@ void StatementPrinter::cell(const Op& op) {
     case Opcode::ref_new_: {
       const Value *result = op.result(), *primal = op.operands[0];
       const ir::Type& type = result->type.content();
-      const std::string minus_zero = op.integer == ir::as_minus_zero ? float_literal(-0.0, type.element()).text : "";  // in direct/flow.hpp
+      const std::string minus_zero = op.integer == ir::as_minus_zero ? float_literal(-0.0, type.element()).text() : "";  // in direct/flow.hpp
       std::string initial = minus_zero.empty() ? zero(type) : minus_zero;
       if (type.is_tensor()) {
         initial = unit_.prelude().tensor_function("zeros", type.element(), type.rank()) + "(" + ws() +
@@ -47,32 +46,32 @@ void StatementPrinter::cell(const Op& op) {
       const std::string name = fresh_name(result);
       line(unit_.declaration(type, name) + " = " + initial + ";");
       if (type.is_tensor() && !minus_zero.empty())
-        line(filling(type.element()) + name + ".data, " + elements(primal) + ", " + minus_zero + ");");
+        line(filling(type.element()) + name + ".data, " + elements(primal).text() + ", " + minus_zero + ");");
       return bind(result, name);
     }
     case Opcode::ref_get_: {
       const Binding& cell_binding = bindings_.at(c);
       const bool tensor = op.result()->type.is_tensor();
       if (!cell_binding.pointer && uses_.cell_is_final(&op)) {
-        bind(op.result(), cell_binding.expression.text);
+        bind(op.result(), cell_binding.expression);
       } else if (tensor) {
         define_statement(op.result(), place(c));
       } else {
-        define(op, {place(c), cell_binding.pointer ? Precedence::unary : Precedence::primary, true, {}});
+        define(op, place(c).reading_memory());
       }
       if (tensor) set_dims(op.result(), dims(c));
       return;
     }
     case Opcode::ref_set_:
-      line(place(c) + " = " + text(op.operands[1]) + ";");
+      line(place(c).text() + " = " + text(op.operands[1]) + ";");
       if (c->type.content().is_tensor()) dims_.erase(c);
       return;
     case Opcode::ref_add_: {
       const Value* v = op.operands[1];
-      if (!v->type.is_tensor()) return line(place(c) + " += " + text(v) + ";");
+      if (!v->type.is_tensor()) return line(place(c).text() + " += " + text(v) + ";");
       check_dims(op, c, 0, v, 0, dims(v).size());
-      return line(unit_.prelude().kernel("accumulate", v->type.element()) + "(" + place(c) + ".data, " +
-                  atom(v) + ".data, " + elements(v) + ");");
+      return line(unit_.prelude().kernel("accumulate", v->type.element()) + "(" + member(place(c), "data").text() + ", " +
+                  atom(v) + ".data, " + elements(v).text() + ");");
     }
     default: {
       const auto code = ir::accumulated_by(op);

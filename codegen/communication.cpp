@@ -35,13 +35,7 @@ void StatementPrinter::queued_exchange(const Op& op) {
   std::string list;
   for (std::size_t i = 0; i < 6; ++i) list += text(op.operands[i]) + ", ";
   const std::string sent = atom(x);
-  std::string received = atom(y);
-  if (made_for(op, y)) {
-    bind_same(op.result(), y);
-  } else {
-    set_dims(op.result(), dims(y));
-    received = new_tensor(op.result(), "copy", received);
-  }
+  const std::string received = changed_by(op, y, op.result());
   unit_.prelude().need("exchange");
   constexpr std::array kinds{ir::Kind::f64, ir::Kind::f32, ir::Kind::i64, ir::Kind::i32, ir::Kind::boolean};
   const auto kind = std::ranges::find(kinds, x->type.element()) - kinds.begin();

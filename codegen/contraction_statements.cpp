@@ -124,25 +124,27 @@ bool StatementPrinter::zeroed_by_library(const Op& op) const {
 
 /// Prints what a convolution is for cuDNN. The expression that says whether cuDNN has computed it; empty where it is none.
 std::string StatementPrinter::by_library(const Op& op, const ir::Notation& n, const passes::Contraction& contraction,
-                                         const std::string& to) {
+                                         const Expression& to) {
   const auto c = of_library(op, n, contraction);
   if (!c) return {};
   const Kind kind = op.result()->type.element();
   const auto tensor = [&](std::size_t k) { return k == 0 ? op.result() : op.operands[k]; };
-  const auto data = [&](std::size_t k) { return k == 0 ? to + ".data" : atom(op.operands[k]) + ".data"; };
+  const auto data = [&](std::size_t k) { return member(k == 0 ? to : Expression(atom(op.operands[k])), "data").text(); };
   // Sizes and steps of the dimensions with these indices. Groups are part of the channels behind them.
   const auto facts = [&](std::size_t k, char channels, const std::array<std::string, 4>& letters) {
     const ir::Subscripts& at = k == 0 ? n.result : n.operands[k].at;
-    std::string sizes, steps, groups;
+    std::string sizes, steps;
+    Expression groups = integer_literal(1);
     for (std::size_t d = 0; c->g && d < at.size(); ++d)
-      if (at[d].is(c->g)) groups = dim(tensor(k), d) + " * ";
+      if (at[d].is(c->g)) groups = dim(tensor(k), d);
     for (const std::string& letter : letters)
       for (std::size_t d = 0; d < at.size(); ++d) {
         if (at[d].terms.size() != letter.size() || letter.find(at[d].terms[0].letter) == std::string::npos) continue;
-        std::string step = "1";
-        for (std::size_t e = d + 1; e < at.size(); ++e) step = (step == "1" ? "" : step + " * ") + dim(tensor(k), e);
-        sizes += (sizes.empty() ? "{" : ", ") + (at[d].is(channels) ? groups : "") + dim(tensor(k), d);
-        steps += (steps.empty() ? "{" : ", ") + step;
+        Expression size = dim(tensor(k), d), step = integer_literal(1);
+        for (std::size_t e = d + 1; e < at.size(); ++e) step = step * dim(tensor(k), e);
+        if (at[d].is(channels)) size = groups * size;
+        sizes += (sizes.empty() ? "{" : ", ") + size.text();
+        steps += (steps.empty() ? "{" : ", ") + step.text();
       }
     return std::pair(sizes + "}", steps + "}");
   };
@@ -170,30 +172,30 @@ void StatementPrinter::windows(const Op& op, const ir::Notation& n, const passes
   const std::string kind(ir::kind_name(op.result()->type.element()));
   const std::string routine = unit_.prelude().kernel("windows", op.result()->type.element());
   const std::string fresh = adds_to_zeros(op, uses_) ? "1" : "0";
-  const std::string to = updated(op);
+  const Expression to = updated(op);
   const auto tensor = [&](std::size_t operand) { return operand == 0 ? op.result() : op.operands[operand]; };
   const auto size = [&](char letter) {
     if (!letter) return std::string("1");
     const ir::SizeSource from = *ir::size_source(n, letter);
-    return dim(tensor(from.operand), static_cast<std::size_t>(from.dimension));
+    return dim(tensor(from.operand), static_cast<std::size_t>(from.dimension)).text();
   };
   const auto step = [&](std::size_t operand, const ir::Subscripts& at, char letter) {
-    std::string product;
+    Expression product = integer_literal(0);
     for (std::size_t d = 0; d < at.size(); ++d) {
       if (!letter || !at[d].is(letter)) continue;
-      product = "1";
-      for (std::size_t e = d + 1; e < at.size(); ++e) product += " * " + dim(tensor(operand), e);
+      product = integer_literal(1);
+      for (std::size_t e = d + 1; e < at.size(); ++e) product = product * dim(tensor(operand), e);
     }
-    return product.empty() ? std::string("0") : product;
+    return product.text();
   };
   const ir::Subscripts &from = n.operands[x].at, &by = n.operands[y].at;
   const std::string name = names_.unique("windows");
-  std::string fields = atom(op.operands[x]) + ".data, " + atom(op.operands[y]) + ".data, " + to + ".data, " + fresh;
+  std::string fields = atom(op.operands[x]) + ".data, " + atom(op.operands[y]) + ".data, " + member(to, "data").text() + ", " + fresh;
   for (const char letter : {w.other, w.channel})
     fields += ", " + size(letter) + ", " + step(x, from, letter) + ", " + step(y, by, letter) + ", " + step(0, n.result, letter);
   for (std::size_t k = 0; k < 2; ++k) {
     const auto& p = w.place[k];
-    fields += ", {" + dim(tensor(x), from.size() - 2 + k) + ", " + size(p.row) + ", " + size(p.window) + ", " +
+    fields += ", {" + dim(tensor(x), from.size() - 2 + k).text() + ", " + size(p.row) + ", " + size(p.window) + ", " +
               std::to_string(p.stride) + ", " + std::to_string(p.dilation) + ", " + std::to_string(p.before) + "}";
   }
   line("const lt_window_sum_" + kind + " " + name + " = {" + fields + "};");
@@ -210,49 +212,28 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
           "compile the program with Target::cuda");
   if (!c) throw InternalError("no way to print " + std::string(ir::info(op.code).name));
   const std::string on_one = place_ != Place::host && has_window_of_three(op, n, *c) ? "convolve" : on_gpu("contract");
-  const std::string fresh = adds_to_zeros(op, uses_) ? "1" : "0";
-  const std::string to = updated(op);
-  struct Term {
-    std::int64_t factor;
-    std::string size;  ///< empty: one
-  };
-  using Sum = std::vector<Term>;
-  // A number times the sizes of the dimensions behind one.
-  const auto times = [&](std::int64_t factor, std::size_t operand, std::size_t from) {
+  const bool begins = adds_to_zeros(op, uses_);
+  const std::string fresh = begins ? "1" : "0";
+  const Expression to = updated(op);
+  const auto sizes_behind = [&](std::size_t operand, std::size_t dimension) {
     const Value* t = operand == 0 ? op.result() : op.operands[operand];
-    std::string product;
-    for (std::size_t d = from; d < dims(t).size(); ++d) product += (product.empty() ? "" : " * ") + dim(t, d);
-    return Term{factor, product};
-  };
-  // A sum by itself, or what follows another number.
-  const auto text_of_sum = [](const Sum& sum, bool alone) {
-    std::string s = alone && sum.empty() ? "0" : "";
-    for (const auto& [factor, size] : sum) {
-      s += s.empty() && alone ? factor < 0 ? "-" : "" : factor < 0 ? " - " : " + ";
-      if (size.empty() || std::abs(factor) != 1) s += std::to_string(std::abs(factor)) + (size.empty() ? "" : " * ");
-      s += size;
-    }
-    return s;
+    std::vector<Expression> sizes;
+    for (std::size_t d = dimension + 1; d < dims(t).size(); ++d) sizes.push_back(dim(t, d));
+    return sizes;
   };
   // "[2i+k-1]" of dimension d: steps 2 and 1, times the sizes of the dimensions behind it; the start is 1 before.
   const auto step = [&](std::size_t operand, const ir::Subscripts& at, char letter) {
-    Sum sum;
+    Expression sum = integer_literal(0);
     for (std::size_t d = 0; d < at.size(); ++d)
       for (const auto& t : at[d].terms)
-        if (t.letter == letter) sum.push_back(times(t.factor, operand, d + 1));
-    return sum;
-  };
-  const auto start = [&](std::size_t operand, const ir::Subscripts& at) {
-    Sum sum;
-    for (std::size_t d = 0; d < at.size(); ++d)
-      if (at[d].constant != 0) sum.push_back(times(at[d].constant, operand, d + 1));
+        if (t.letter == letter) sum = plus_product(sum, t.factor, sizes_behind(operand, d));
     return sum;
   };
   const std::string library = place_ == Place::host ? by_library(op, n, *c, to) : std::string();
   if (!library.empty()) open("if (!" + library + ") {");
-  if (fresh == "0" && zeroed_by_library(op)) {
+  if (!begins && zeroed_by_library(op)) {
     const Kind kind = op.result()->type.element();
-    line(filling(kind) + to + ".data, " + elements(op.result()) + ", " + zero(ir::Type(kind)) + ");");
+    line(filling(kind) + member(to, "data").text() + ", " + elements(op.result()).text() + ", " + zero(ir::Type(kind)) + ");");
   }
   // Where a place of the result is a sum of indices, as of a convolution's data gradient, several iterations add to one
   // element. The threads of a GPU would do so at once: there the host goes through all indices of the place but one.
@@ -272,10 +253,10 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
   };
   const auto size = [&](char letter) {
     const ir::SizeSource from = *ir::size_source(n, letter);
-    return dim(from.operand == 0 ? op.result() : op.operands[from.operand], static_cast<std::size_t>(from.dimension));
+    return dim(from.operand == 0 ? op.result() : op.operands[from.operand], static_cast<std::size_t>(from.dimension)).text();
   };
   const auto steps = [&](std::size_t operand, const ir::Subscripts& at) {
-    return list([&](char letter) { return text_of_sum(step(operand, at, letter), true); });
+    return list([&](char letter) { return step(operand, at, letter).text(); });
   };
   const Factors f = factors(op, shares_out() ? "contract_team" : on_one, c->x, c->y);
   std::vector<std::string> turns;
@@ -283,18 +264,18 @@ void StatementPrinter::contraction(const Op& op, const ir::Notation& n) {
     turns.push_back(names_.unique("turn"));
     open("for (int64_t " + turns.back() + " = 0; " + turns.back() + " < " + size(letter) + "; ++" + turns.back() + ") {");
   }
-  const auto data = [&](const std::string& elements, std::size_t operand, const ir::Subscripts& at) {
-    Sum from = start(operand, at);
+  const auto data = [&](Expression start, std::size_t operand, const ir::Subscripts& at) {
+    for (std::size_t d = 0; d < at.size(); ++d)
+      if (at[d].constant != 0) start = plus_product(start, at[d].constant, sizes_behind(operand, d));
     for (std::size_t i = 0; i < in_turn.size(); ++i)
-      if (const Sum by = step(operand, at, in_turn[i]); !by.empty())
-        from.push_back({1, turns[i] + " * (" + text_of_sum(by, true) + ")"});
-    return elements + text_of_sum(from, false);
+      start = start + step(operand, at, in_turn[i]) * Expression(turns[i]);
+    return start.text();
   };
   const ir::Subscripts &x = n.operands[c->x].at, &y = n.operands[c->y].at;
   const std::string name = names_.unique("contraction");
   const auto rank = [&](const std::string& letters) { return std::to_string(kept(letters).size()); };
-  line("const lt_contraction_" + f.kind + " " + name + " = {" + data(f.x, c->x, x) + ", " + data(f.y, c->y, y) + ", " +
-       data(to + ".data", 0, n.result) + ", " + fresh + ", {" + rank(c->batch) + ", " + rank(c->rows) + ", " + rank(c->columns) + ", " +
+  line("const lt_contraction_" + f.kind + " " + name + " = {" + data(Expression(f.x), c->x, x) + ", " + data(Expression(f.y), c->y, y) + ", " +
+       data(member(to, "data"), 0, n.result) + ", " + fresh + ", {" + rank(c->batch) + ", " + rank(c->rows) + ", " + rank(c->columns) + ", " +
        rank(c->sums) + "}, " + list(size) + ", " + steps(c->x, x) + ", " + steps(c->y, y) + ", " +
        steps(0, n.result) + "};");
   if (!shares_out()) {

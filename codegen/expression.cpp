@@ -9,38 +9,12 @@
 
 namespace lantern::codegen {
 
+using Form = Expression::Form;
+
 namespace {
 
-struct Token {
-  std::string_view text;
-  bool word;
-};
-
-std::vector<Token> tokens(std::string_view pattern) {
-  std::vector<Token> result;
-  for (std::size_t i = 0; i < pattern.size();) {
-    const char c = pattern[i];
-    if (c == ' ') {
-      ++i;
-      continue;
-    }
-    std::size_t end = i + 1;
-    const bool word = ir::is_word(c);
-    if (word) {
-      end = ir::end_of_word(pattern, end);
-    } else if (end < pattern.size() && (pattern[end] == '=' || pattern[end] == '&' || pattern[end] == '|' ||
-                                        ((c == '<' || c == '>') && pattern[end] == pattern[i]))) {
-      ++end;
-    }
-    result.push_back({pattern.substr(i, end - i), word});
-    i = end;
-  }
-  return result;
-}
-
-/// Precedence of a binary operator; primary for punctuation that delimits.
-Precedence binary(std::string_view op) {
-  if (op == "?" || op == ":") return Precedence::conditional;
+/// Precedence of a binary operator; primary for anything else.
+Precedence binding(std::string_view op) {
   if (op == "||") return Precedence::logical_or;
   if (op == "&&") return Precedence::logical_and;
   if (op == "|") return Precedence::bit_or;
@@ -56,15 +30,11 @@ Precedence binary(std::string_view op) {
 
 Precedence tighter(Precedence p) { return static_cast<Precedence>(static_cast<int>(p) + 1); }
 
-/// The loosest precedence an operand may have beside this operator without parentheses. Stricter than the
+/// The loosest precedence that an operand of a binary operator may have without parentheses. Stricter than the
 /// grammar where compilers warn: && inside ||, comparisons inside comparisons, anything inside bit operations.
-Precedence required(std::string_view op, bool operand_is_left) {
-  const Precedence p = binary(op);
+Precedence required(std::string_view op, std::size_t operand) {
+  const Precedence p = binding(op);
   switch (p) {
-    case Precedence::primary:
-      return Precedence::conditional;
-    case Precedence::conditional:
-      return op == "?" && operand_is_left ? Precedence::logical_or : Precedence::conditional;
     case Precedence::logical_or:
     case Precedence::logical_and:
       return Precedence::equality;
@@ -77,43 +47,12 @@ Precedence required(std::string_view op, bool operand_is_left) {
     case Precedence::shift:
       return Precedence::unary;
     default:
-      return operand_is_left ? p : tighter(p);
+      return operand == 0 ? p : tighter(p);
   }
 }
 
-/// One slot of a pattern: what may be there bare.
-struct Slots {
-  std::vector<Token> tokens;
-  std::vector<Precedence> least;  ///< for each token that is an operand
-  Precedence outer = Precedence::primary;
-};
-
-Slots analyse(std::string_view pattern) {
-  Slots s{tokens(pattern), {}, Precedence::primary};
-  s.least.resize(s.tokens.size(), Precedence::conditional);
-  int depth = 0;
-  for (std::size_t i = 0; i < s.tokens.size(); ++i) {
-    const std::string_view t = s.tokens[i].text;
-    if (t == "(") ++depth;
-    if (t == ")") --depth;
-    const bool after_operand = i > 0 && (s.tokens[i - 1].word || s.tokens[i - 1].text == ")");
-    if (!s.tokens[i].word && depth == 0 && binary(t) != Precedence::primary)
-      s.outer = std::min(s.outer, after_operand ? binary(t) : Precedence::unary);
-    if (t == "!" && depth == 0) s.outer = std::min(s.outer, Precedence::unary);
-    if (!s.tokens[i].word) continue;
-    Precedence least = Precedence::conditional;
-    if (i > 0) {
-      const std::string_view left = s.tokens[i - 1].text;
-      const bool prefix =
-          left == "!" || (left == "-" && (i < 2 || (!s.tokens[i - 2].word && s.tokens[i - 2].text != ")")));
-      least = std::max(least, prefix ? Precedence::unary : required(left, false));
-    }
-    if (i + 1 < s.tokens.size()) least = std::max(least, required(s.tokens[i + 1].text, true));
-    s.least[i] = least;
-  }
-  // A cast, "(T)(...)", binds like a prefix operator.
-  if (pattern.starts_with("(T)")) s.outer = std::min(s.outer, Precedence::unary);
-  return s;
+std::string in_context(const Expression& e, Precedence least) {
+  return e.precedence() < least ? "(" + e.text() + ")" : e.text();
 }
 
 std::string shortest(double value, ir::Kind kind) {
@@ -127,116 +66,240 @@ std::string shortest(double value, ir::Kind kind) {
   return text;
 }
 
-bool is_operand(const Token& t) {
-  return t.word && t.text.size() == 1 && t.text[0] >= 'x' && t.text[0] <= 'z';
-}
+/// Reads an expression of the table by recursive descent.
+class PatternReader {
+ public:
+  PatternReader(std::string_view pattern, std::span<const Expression> operands, const Target& target, ir::Kind kind,
+                std::vector<std::string>& functions)
+      : rest_(pattern), operands_(operands), target_(target), kind_(kind), functions_(functions) {}
 
-/// Of a pattern that is one operator between its operands.
-Split split(const Slots& slots, std::span<const Expression> operands) {
-  const std::size_t n = slots.tokens.size();
-  if (n < 2 || n > 3 || !is_operand(slots.tokens[n - 1]) || (n == 3 && !is_operand(slots.tokens[0])))
-    return {};
-  const std::string_view sign = slots.tokens[n - 2].text;
-  if (sign != "-" && (n == 2 || (sign != "+" && sign != "*"))) return {};
-  const auto operand = [&](std::size_t i) -> const Expression& {
-    return operands[static_cast<std::size_t>(slots.tokens[i].text[0] - 'x')];
-  };
-  Split s{sign[0], "", in_context(operand(n - 1), slots.least[n - 1])};
-  if (n == 3) {
-    const bool bare = operand(0).precedence >= slots.least[0];
-    s.left = in_context(operand(0), slots.least[0]);
-    s.left_binds = bare ? operand(0).precedence : Precedence::primary;
+  Expression choice() {
+    Expression c = operation(Precedence::logical_or);
+    if (!take("?")) return c;
+    const Expression x = choice();
+    take(":");
+    return conditional(c, x, choice());
   }
-  return s;
-}
 
-/// A number's literal; a negative one is the negation of the other.
-Expression literal(std::string text) {
-  Expression e{std::move(text)};
-  if (e.text[0] != '-') return e;
-  e.precedence = Precedence::unary;
-  e.last = {'-', "", e.text.substr(1)};
-  return e;
-}
+ private:
+  Expression operation(Precedence least) {
+    Expression left = operand();
+    for (;;) {
+      skip();
+      std::size_t size = 2;
+      while (size > 0 && binding(rest_.substr(0, size)) == Precedence::primary) --size;
+      const std::string_view op = rest_.substr(0, size);
+      if (size == 0 || binding(op) < least) return left;
+      rest_.remove_prefix(size);
+      left = binary(left, op, operation(tighter(binding(op))));
+    }
+  }
+
+  Expression operand() {
+    for (const char* op : {"-", "!"})
+      if (take(op)) return prefix(op, operand());
+    if (take("(T)")) return cast_to(target_.scalar(kind_), operand());
+    if (take("(")) {
+      Expression e = choice();
+      take(")");
+      return e;
+    }
+    const std::string_view word = rest_.substr(0, ir::end_of_word(rest_, 0));
+    rest_.remove_prefix(word.size());
+    if (word.size() == 1 && word[0] >= 'x' && word[0] <= 'z') return operands_[static_cast<std::size_t>(word[0] - 'x')];
+    if (!take("(")) return Expression(std::string(word));
+    functions_.push_back(target_.math(word, kind_));
+    const std::string function = functions_.back();
+    std::vector<Expression> arguments;
+    do arguments.push_back(choice());
+    while (take(","));
+    take(")");
+    return called(function, std::move(arguments));
+  }
+
+  void skip() { rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size())); }
+  bool take(std::string_view token) {
+    skip();
+    if (!rest_.starts_with(token)) return false;
+    rest_.remove_prefix(token.size());
+    skip();
+    return true;
+  }
+
+  std::string_view rest_;
+  std::span<const Expression> operands_;
+  const Target& target_;
+  ir::Kind kind_;
+  std::vector<std::string>& functions_;
+};
 
 }  // namespace
 
-std::string in_context(const Expression& e, Precedence least) {
-  return e.precedence < least ? "(" + e.text + ")" : e.text;
+// ---- one expression
+
+Expression composed(Form form, std::string_view op, std::vector<Expression> operands, std::string text, Precedence precedence) {
+  Expression e(std::move(text));
+  e.form_ = form;
+  e.op_ = op;
+  e.precedence_ = precedence;
+  for (const Expression& x : operands) {
+    e.reads_memory_ |= x.reads_memory_;
+    e.calls_ |= x.calls_;
+    e.varying_.insert(e.varying_.end(), x.varying_.begin(), x.varying_.end());
+  }
+  e.operands_ = std::make_shared<const std::vector<Expression>>(std::move(operands));
+  return e;
 }
+
+/// A number's literal; a negative one is the negation of the other.
+Expression literal(std::string text, std::optional<std::int64_t> integer) {
+  Expression e(std::move(text));
+  e.form_ = Form::literal;
+  if (e.text_[0] == '-') e = prefix("-", literal(e.text_.substr(1), {}));
+  e.integer_ = integer;
+  return e;
+}
+
+Expression Expression::variable(const std::string& name) {
+  Expression e(name);
+  e.varying_ = {name};
+  return e;
+}
+
+const std::vector<Expression>& Expression::operands() const {
+  static const std::vector<Expression> none;
+  return operands_ ? *operands_ : none;
+}
+
+Expression Expression::reading_memory() const {
+  Expression e = *this;
+  e.reads_memory_ = true;
+  return e;
+}
+
+Expression Expression::calling() const {
+  Expression e = *this;
+  e.calls_ = true;
+  return e;
+}
+
+Expression Expression::varying_with(const Expression& other) const {
+  Expression e = *this;
+  e.varying_.insert(e.varying_.end(), other.varying_.begin(), other.varying_.end());
+  return e;
+}
+
+// ---- composition
+
+Expression prefix(std::string_view op, const Expression& x) {
+  std::string operand = in_context(x, Precedence::unary);
+  if (op == "-" && operand[0] == '-') operand = "(" + operand + ")";
+  return composed(Form::prefix, op, {x}, std::string(op) + operand, Precedence::unary);
+}
+
+std::string beside(const Expression& e, std::size_t operand) {
+  return in_context(e.operands()[operand], e.form() == Form::prefix ? Precedence::unary : required(e.op(), operand));
+}
+
+Expression binary(const Expression& x, std::string_view op, const Expression& y) {
+  std::string text = in_context(x, required(op, 0)) + " " + std::string(op) + " " + in_context(y, required(op, 1));
+  return composed(Form::binary, op, {x, y}, std::move(text), binding(op));
+}
+
+Expression conditional(const Expression& c, const Expression& x, const Expression& y) {
+  std::string text = in_context(c, Precedence::logical_or) + " ? " + x.text() + " : " + y.text();
+  return composed(Form::conditional, "", {c, x, y}, std::move(text), Precedence::conditional);
+}
+
+Expression cast_to(const std::string& type, const Expression& x) {
+  return composed(Form::prefix, "", {x}, "(" + type + ")" + in_context(x, Precedence::primary), Precedence::unary);
+}
+
+Expression called(const std::string& function, std::vector<Expression> arguments) {
+  std::string list;
+  for (const Expression& a : arguments) list += (list.empty() ? "" : ", ") + a.text();
+  return composed(Form::call, "", std::move(arguments), function + "(" + list + ")", Precedence::primary);
+}
+
+Expression element_at(const Expression& array, const Expression& index) {
+  std::string text = in_context(array, Precedence::primary) + "[" + index.text() + "]";
+  return composed(Form::postfix, "", {array, index}, std::move(text), Precedence::primary);
+}
+
+Expression member(const Expression& x, const std::string& field) {
+  return composed(x.is_atom() ? Form::name : Form::postfix, "", {x}, in_context(x, Precedence::primary) + "." + field,
+                  Precedence::primary);
+}
+
+Expression operator+(const Expression& x, const Expression& y) {
+  return x.integer() == 0 ? y : y.integer() == 0 ? x : binary(x, "+", y);
+}
+
+Expression operator-(const Expression& x, const Expression& y) { return y.integer() == 0 ? x : binary(x, "-", y); }
+
+Expression operator*(const Expression& x, const Expression& y) {
+  if (x.integer() == 0 || y.integer() == 1) return x;
+  return x.integer() == 1 || y.integer() == 0 ? y : binary(x, "*", y);
+}
+
+Expression plus_product(const Expression& sum, std::int64_t factor, std::span<const Expression> others) {
+  const bool subtracts = factor < 0 && sum.integer() != 0 && factor != std::numeric_limits<std::int64_t>::min();
+  Expression product = integer_literal(subtracts ? -factor : factor);
+  for (const Expression& x : others) product = product.integer() == -1 ? prefix("-", x) : product * x;
+  return subtracts ? sum - product : sum + product;
+}
+
+Expression displaced(const Expression& pointer, const Expression& offset) {
+  if (!offset.is(Form::binary, "+") && !offset.is(Form::binary, "-")) return pointer + offset;
+  return binary(displaced(pointer, offset.operands()[0]), offset.op(), offset.operands()[1]);
+}
+
+std::string assignment(const Expression& target, const Expression& from) {
+  const std::string& op = from.op();
+  if (from.form() == Form::binary && (op == "+" || op == "-" || op == "*")) {
+    const Expression &left = from.operands()[0], &right = from.operands()[1];
+    std::optional<std::size_t> other;
+    if (left == target)
+      other = 1;
+    else if (op != "-" && right == target && left.precedence() != from.precedence())
+      other = 0;
+    if (other) return target.text() + " " + op + "= " + beside(from, *other) + ";";
+  }
+  return target.text() + " = " + from.text() + ";";
+}
+
+// ---- the table of operations
 
 int occurrences(std::string_view pattern, char variable) {
   int n = 0;
-  for (const Token& t : tokens(pattern)) n += t.text.size() == 1 && t.text[0] == variable;
+  for (std::size_t i = 0, end = 0; i < pattern.size(); i = end) {
+    end = std::max(i + 1, ir::end_of_word(pattern, i));
+    n += pattern.substr(i, end - i) == std::string_view(&variable, 1);
+  }
   return n;
 }
 
 Expression substitute(std::string_view pattern, std::span<const Expression> operands, const Target& target,
                       ir::Kind kind, std::vector<std::string>& functions) {
-  const Slots slots = analyse(pattern);
-  Expression result;
-  result.precedence = slots.outer;
-  for (const Expression& e : operands) {
-    result.reads_memory |= e.reads_memory;
-    result.calls |= e.calls;
-    result.varying.insert(result.varying.end(), e.varying.begin(), e.varying.end());
-  }
-  bool prefix = true;  // at the start of an operand: '-' and '!' are not binary
-  for (std::size_t i = 0; i < slots.tokens.size(); ++i) {
-    const auto [text, word] = slots.tokens[i];
-    if (is_operand(slots.tokens[i])) {
-      const std::string operand =
-          in_context(operands[static_cast<std::size_t>(text[0] - 'x')], slots.least[i]);
-      const bool twice = prefix && !result.text.empty() && result.text.back() == '-' && operand[0] == '-';
-      result.text += twice ? "(" + operand + ")" : operand;
-      prefix = false;
-    } else if (text == "T") {
-      result.text += target.scalar(kind);
-    } else if (word && ir::is_letter(text[0])) {
-      functions.push_back(target.math(text, kind));
-      result.text += functions.back();
-      prefix = false;
-    } else if (word) {
-      result.text += text;
-      prefix = false;
-    } else if (text == "(" || text == ")") {
-      result.text += text;
-      prefix = text == "(";
-    } else if (text == ",") {
-      result.text += ", ";
-      prefix = true;
-    } else if (prefix) {
-      result.text += text;
-    } else {
-      result.text += " ";
-      result.text += text;
-      result.text += " ";
-      prefix = true;
-    }
-  }
-  result.last = split(slots, operands);
-  return result;
+  return PatternReader(pattern, operands, target, kind, functions).choice();
 }
 
 Expression float_literal(double value, ir::Kind kind) {
   const bool narrow = kind == ir::Kind::f32;
   if (narrow) value = static_cast<double>(static_cast<float>(value));
-  if (std::isnan(value)) return {narrow ? "(0.0f / 0.0f)" : "(0.0 / 0.0)"};
+  if (std::isnan(value)) return Expression(narrow ? "(0.0f / 0.0f)" : "(0.0 / 0.0)");
   if (std::isinf(value)) {
     const std::string one = value < 0 ? "-1.0" : "1.0";
-    return {narrow ? "(" + one + "f / 0.0f)" : "(" + one + " / 0.0)"};
+    return Expression(narrow ? "(" + one + "f / 0.0f)" : "(" + one + " / 0.0)");
   }
-  return literal(shortest(value, kind));
+  return literal(shortest(value, kind), {});
 }
 
 Expression integer_literal(std::int64_t value) {
-  if (value == std::numeric_limits<std::int64_t>::min())
-    return {"(-9223372036854775807 - 1)"};
+  if (value == std::numeric_limits<std::int64_t>::min()) return Expression("(-9223372036854775807 - 1)");
   if (value == std::numeric_limits<std::int32_t>::min())  // C takes it for the negation of what no int holds
-    return {"(-2147483647 - 1)"};
-  Expression e = literal(std::to_string(value));
-  e.integer = value;
-  return e;
+    return Expression("(-2147483647 - 1)");
+  return literal(std::to_string(value), value);
 }
 
 }  // namespace lantern::codegen

@@ -42,7 +42,7 @@ void StatementPrinter::call(const Op& op) {
     list = (to.workspace ? ws() + ", &" : "&") + frame;
     if (op.results.size() > 1) {
       for (std::size_t i = 0; i < op.results.size(); ++i)
-        bind(op.results[i], frame + ".r" + std::to_string(i));
+        bind(op.results[i], member(Expression(frame), "r" + std::to_string(i)));
       for (const Value* v : op.results) allocations_ += owns_memory(v->type);
       return line(to.name + "(" + list + ");");
     }
@@ -60,19 +60,15 @@ void StatementPrinter::call(const Op& op) {
     // Not into the yield of a construct: a result that nothing uses would take the call with it.
     const bool leaves_construct = user->is(Opcode::yield_) && user->parent->parent != nullptr;
     if (user->parent == op.parent && uses_.epoch(user) == uses_.epoch(&op) + 1 && !leaves_construct) {
-      Expression e{text, Precedence::primary, true, {}, true};
-      for (const Value* v : op.operands) {
-        const auto it = bindings_.find(v);
-        if (it == bindings_.end()) continue;
-        const std::vector<std::string>& varying = it->second.expression.varying;
-        e.varying.insert(e.varying.end(), varying.begin(), varying.end());
-      }
+      Expression e = Expression(text).reading_memory().calling();
+      for (const Value* v : op.operands)
+        if (const auto it = bindings_.find(v); it != bindings_.end()) e = e.varying_with(it->second.expression);
       if (foldable(op, e, uses_.epoch(&op) + 1)) {
-        bindings_[op.result()] = {std::move(e), true, false};
+        bindings_[op.result()] = {.expression = std::move(e), .pending = true};
         return;
       }
     }
-    return define_statement(op.result(), text);
+    return define_statement(op.result(), Expression(text));
   }
   if (to.by_pointer) {
     for (const Value* v : op.results) {
@@ -87,7 +83,7 @@ void StatementPrinter::call(const Op& op) {
   const std::string together = names_.unique(to.name + "_results");
   line("const " + unit_.results_type(callee) + " " + together + " = " + to.name + "(" + list + ");");
   for (std::size_t i = 0; i < op.results.size(); ++i)
-    bind(op.results[i], together + ".r" + std::to_string(i));
+    bind(op.results[i], member(Expression(together), "r" + std::to_string(i)));
 }
 
 /// Whether a tensor is made directly before a call, and for the call alone, as the pass inplace makes those that it changes.
@@ -100,6 +96,17 @@ bool StatementPrinter::made_for(const Op& call, const Value* v) const {
     if (&before == v->def) return true;
   }
   return false;
+}
+
+/// The tensor that a call changes, bound as its result: the operand if it is made for the call, and a copy otherwise.
+std::string StatementPrinter::changed_by(const Op& call, const Value* operand, const Value* result) {
+  const std::string name = atom(operand);
+  if (made_for(call, operand)) {
+    bind_same(result, operand);
+    return name;
+  }
+  set_dims(result, dims(operand));
+  return new_tensor(result, "copy", name).text();
 }
 
 /// What the function changes it finds in a tensor of its own, which is the result.
@@ -131,16 +138,7 @@ void StatementPrinter::external(const Op& op) {
       list += text(v);
       continue;
     }
-    std::string tensor = atom(v);
-    if (parameter.changed) {
-      const Value* changed = op.results[result++];
-      if (made_for(op, v)) {
-        bind_same(changed, v);
-      } else {
-        set_dims(changed, dims(v));
-        tensor = new_tensor(changed, "copy", tensor);
-      }
-    }
+    const std::string tensor = parameter.changed ? changed_by(op, v, op.results[result++]) : atom(v);
     list += (parameter.kind == Kind::boolean ? "(" + type + ")" : "") + tensor + ".data";
   }
   const std::string returned = p.returned ? c_type({*p.returned, false, false}) : "void";
@@ -153,7 +151,7 @@ void StatementPrinter::external(const Op& op) {
   const std::string call = p.name + "(" + list + ")";
   if (!p.returned) return line(call + ";");
   if (uses_.count(op.result()) == 0) return line("(void)" + call + ";");
-  define_statement(op.result(), call);
+  define_statement(op.result(), Expression(call));
 }
 
 // ---- the function

@@ -53,22 +53,20 @@ const Value* StatementPrinter::key_of(const Kernel& kernel) const {
     }
   });
   const auto is_inside = [&](const Op& op, std::size_t operand) {
-    if (!ranges_) return false;
-    const passes::KnownRange known = ranges_->of(op, operand);
-    return known.low && known.high;
+    return ranges_ && ranges_->of(op, operand).is_inside();
   };
   const Value* index = passes::counted(&loop)->number;
   return one && key && key != index && !ir::visible_from(key, loop.parent) && is_known_at_once(key, loop, index, is_inside) ? key : nullptr;
 }
 
 /// The key of an iteration by its number, as a function in the kernel.
-std::string StatementPrinter::key_function(const Kernel& kernel, const Value* key, const std::string& first) {
+std::string StatementPrinter::key_function(const Kernel& kernel, const Value* key, const Expression& first) {
   const Op& loop = *kernel.nest.front();
   const std::string name = names_.unique("key"), row = names_.unique("at_row");
   const auto bindings = bindings_;
   const Place outside = std::exchange(place_, Place::thread);
   open("const auto " + name + " = [&](int64_t " + row + ") {");
-  bind(passes::counted(&loop)->number, first == "0" ? row : first + " + " + row);
+  bind(passes::counted(&loop)->number, first + Expression(row));
   const auto compute = [&](const auto& self, const Value* v) -> void {
     if (bindings_.contains(v) || !v->def) return;
     for (const Value* o : v->def->operands) self(self, o);

@@ -29,17 +29,14 @@ using ir::Combine;
 
 namespace {
 
-/// `first` binds as tightly as a sum.
-std::string plus(const std::string& first, const std::string& number) {
-  return first == "0" ? number : first + " + " + number;
-}
+Expression iterations_between(const Expression& first, const Expression& bound) { return called("lt_iterations", {first, bound}); }
 
 }  // namespace
 
 /// The two sides of a launch.
 struct StatementPrinter::Launch {
   struct Level {
-    std::string first, count;  ///< of one loop of the nest, in the kernel
+    Expression first, count;  ///< of one loop of the nest, in the kernel
     std::string index;
   };
   struct Reduction {
@@ -86,19 +83,24 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
   capture(kernel, launch);
 
   // How many iterations, and where each loop begins.
-  std::vector<std::string> counts;
+  std::vector<Expression> counts;
   for (const Op* o : kernel.nest) {
     const auto count = *passes::counted(o);
-    const std::string first = text(count.first), last = text(count.bound);
-    const std::string number = "lt_iterations(" + first + ", " + last + ")";
+    const Expression first = value(count.first), number = iterations_between(first, value(count.bound));
+    const auto passed = [&](const char* wanted, const Expression& e) {
+      const std::string name = names_.unique(wanted);
+      launch.pass("int64_t", name, e.text());
+      return Expression(name);
+    };
     Launch::Level level{first, number, {}};
-    if (first != "0") launch.pass("int64_t", level.first = names_.unique("first"), first);
-    if (o != &loop) launch.pass("int64_t", level.count = names_.unique("inner"), number);
+    if (first.integer() != 0) level.first = passed("first", first);
+    if (o != &loop) level.count = passed("inner", number);
     counts.push_back(number);
     launch.levels.push_back(level);
   }
-  launch.all = counts[0];
-  for (std::size_t d = 1; d < counts.size(); ++d) launch.all += " * " + counts[d];
+  Expression all = counts[0];
+  for (std::size_t d = 1; d < counts.size(); ++d) all = all * counts[d];
+  launch.all = all.text();
   launch.pass("int64_t", launch.count, launch.count);
   const bool shares = kernel.reduces() || kernel.sums_into_tensors();
   if (shares)
@@ -117,8 +119,8 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
     grid = "(unsigned)" + launch.shares;
   } else if (kernel.nest.size() > 1) {
     unit_.prelude().need("grid");
-    const std::string& columns = counts.back();
-    grid = "lt_grid_of(ws, " + launch.count + " / " + columns + ", " + columns + ")";
+    const std::string& columns = counts.back().text();
+    grid = "lt_grid_of(ws, " + binary(Expression(launch.count), "/", counts.back()).text() + ", " + columns + ")";
     block = "lt_block_of(" + columns + ")";
   } else {
     unit_.prelude().need("blocks");
@@ -134,7 +136,7 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
   if (!shares) close();
   for (const Launch::Sum& s : launch.sums) {
     const Value* result = loop.results[s.state];
-    const std::string elements_of = elements(loop.operands[s.state]);
+    const std::string elements_of = elements(loop.operands[s.state]).text();
     line("if (" + launch.shares + " > 1" + (launch.key ? " && !" + launch.by_key : "") + ") " +
          unit_.prelude().kernel("sum_parts", result->type.element()) + "(ws, " +
          s.tensor + ".data, " + s.parts + ", " + elements_of + ", " + launch.shares + ", " + (s.from_zeros ? "1" : "0") + ");");
@@ -156,11 +158,12 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
 void StatementPrinter::share(const Kernel& kernel, Launch& launch) {
   const Op& loop = *kernel.nest.front();
   launch.shares = names_.unique("shares");
-  std::string elements_of;
+  std::optional<Expression> parts;
   for (std::size_t i = 0; i < loop.results.size(); ++i)
     if (loop.results[i]->type.is_tensor() && ir::is_reduction(kernel.combine(i)) && uses_.live_state(&loop, i))
-      elements_of += (elements_of.empty() ? "" : " + ") + elements(loop.operands[i]);
-  if (!elements_of.empty()) {
+      parts = parts ? binary(*parts, "+", elements(loop.operands[i])) : elements(loop.operands[i]);
+  if (parts) {
+    const std::string& elements_of = parts->text();
     unit_.prelude().need("part_shares");
     launch.key = key_of(kernel);
     if (launch.key) {
@@ -190,10 +193,10 @@ void StatementPrinter::share(const Kernel& kernel, Launch& launch) {
       line(element + "* " + s.parts + " = " + s.tensor + ".data;");
       if (launch.key && s.from_zeros)
         line("if (" + launch.by_key + ") " + filling(loop.results[i]->type.element()) + s.tensor + ".data, " +
-             elements(loop.operands[i]) + ", " + zero(ir::Type(loop.results[i]->type.element())) + ");");
+             elements(loop.operands[i]).text() + ", " + zero(ir::Type(loop.results[i]->type.element())) + ");");
       line("if (" + launch.shares + " > 1" + (launch.key ? " && !" + launch.by_key : "") + ") " + s.parts + " = (" + element +
            "*)lt_device_allocate(ws, " + launch.shares +
-           " * (" + elements(loop.operands[i]) + ") * (int64_t)sizeof(" + element + "));");
+           " * (" + elements(loop.operands[i]).text() + ") * (int64_t)sizeof(" + element + "));");
       ++allocations_;
       launch.pass(element + "*", s.parts, s.parts);
       launch.sums.push_back(s);
@@ -209,8 +212,7 @@ void StatementPrinter::share(const Kernel& kernel, Launch& launch) {
     allocate(type, r.result, "1");
     const auto known = bindings_.find(loop.operands[i]);
     if (known != bindings_.end() && known->second.device) {
-      const std::string from = known->second.expression.text.substr(1);
-      launch.pass("const " + type + "*", r.first + "_at", from);
+      launch.pass("const " + type + "*", r.first + "_at", known->second.expression.operands()[0].text());
       launch.before.push_back("const " + type + " " + r.first + " = *" + r.first + "_at;");
     } else {
       launch.pass(type, r.first, text(loop.operands[i]));
@@ -248,7 +250,7 @@ std::string StatementPrinter::row_length(const Kernel& kernel) {
     };
     if (!known(count.first) || !known(count.bound)) return;
     if (!ir::visible_from(count.bound, kernel.nest.front()->parent) && !count.bound->def->is(Opcode::constant_)) return;
-    const std::string length = "lt_iterations(" + text(count.first) + ", " + text(count.bound) + ")";
+    const std::string length = iterations_between(value(count.first), value(count.bound)).text();
     if (std::ranges::find(lengths, length) == lengths.end()) lengths.push_back(length);
   });
   if (kernel.shared.empty()) return "1";
@@ -269,14 +271,14 @@ void StatementPrinter::capture(const Kernel& kernel, Launch& launch) {
     const auto known = bindings_.find(v);
     if (known == bindings_.end()) continue;  // the first value of a state that is not read
     if (known->second.device) {
-      const std::string from = known->second.expression.text.substr(1), type = unit_.type(v->type);
+      const std::string from = known->second.expression.operands()[0].text(), type = unit_.type(v->type);
       const auto [it, added] = passed.try_emplace(from, from.ends_with("_at") ? from.substr(0, from.size() - 3) : from + "_is");
       if (added) {
         it->second = names_.unique(it->second);
         launch.pass("const " + type + "*", from, from);
         launch.before.push_back("const " + type + " " + it->second + " = *" + from + ";");
       }
-      launch.bindings[v].expression.text = it->second;
+      launch.bindings[v].expression = Expression(it->second);
       continue;
     }
     const std::string here = atom(v);
@@ -291,7 +293,7 @@ void StatementPrinter::capture(const Kernel& kernel, Launch& launch) {
         launch.before.push_back(it->second + ".data = (" + element + "*)" + data + ";");
       }
     }
-    launch.bindings[v].expression.text = it->second;
+    launch.bindings[v].expression = Expression(it->second);
   }
 }
 
@@ -321,8 +323,8 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
   }
   for (const Launch::Sum& s : launch.sums) {
     const Value* tensor = loop.operands[s.state];
-    const std::string part = names_.unique(s.parts.substr(0, s.parts.size() - 1)), count = elements(tensor);
-    line(unit_.declaration(tensor->type, part) + " = " + launch.bindings.at(tensor).expression.text + ";");
+    const std::string part = names_.unique(s.parts.substr(0, s.parts.size() - 1)), count = elements(tensor).text();
+    line(unit_.declaration(tensor->type, part) + " = " + launch.bindings.at(tensor).expression.text() + ";");
     const std::string own = part + ".data = " + s.parts + " + blockIdx.x * (" + count + ");";
     if (launch.key && s.from_zeros) open("if (!" + launch.by_key + ") {");
     if (s.from_zeros) {
@@ -350,9 +352,9 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
     open("for (int64_t " + launch.iteration + " = LT_THREAD; " + launch.iteration + " < " + launch.count + "; " +
          launch.iteration + " += LT_THREADS) {");
   } else {
-    const std::string outer = names_.unique("outer"), inner = names_.unique("column"), &width = launch.levels.back().count;
-    open("for (int64_t " + outer + " = LT_ROW; " + outer + " < " + launch.count + " / " + width + "; " + outer +
-         " += LT_ROWS) {");
+    const std::string outer = names_.unique("outer"), inner = names_.unique("column"), &width = launch.levels.back().count.text();
+    const Expression rows_of = binary(Expression(launch.count), "/", launch.levels.back().count);
+    open("for (int64_t " + outer + " = LT_ROW; " + binary(Expression(outer), "<", rows_of).text() + "; " + outer + " += LT_ROWS) {");
     open("for (int64_t " + inner + " = LT_THREAD; " + inner + " < " + width + "; " + inner + " += LT_THREADS) {");
     launch.levels.back().index = inner;
     launch.levels.front().index = outer;  // of all loops but the innermost
@@ -363,8 +365,8 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
   const bool fails = std::exchange(used_workspace_, true) || checks_sums;
   Statements number;
   if (levels > 1 && !rows && fails)
-    number.push_back("const int64_t " + launch.iteration + " = " + launch.levels.front().index + " * " +
-                     launch.levels.back().count + " + " + launch.levels.back().index + ";");
+    number.push_back("const int64_t " + launch.iteration + " = " +
+                     (Expression(launch.levels.front().index) * launch.levels.back().count + Expression(launch.levels.back().index)).text() + ";");
   if (fails) number.push_back("ws->iteration = order + (unsigned long long)" + launch.iteration + ";");
   statements_.insert(statements_.begin() + static_cast<std::ptrdiff_t>(launch.start), number.begin(), number.end());
   if (place_ == Place::block) barrier();
@@ -406,22 +408,19 @@ void StatementPrinter::iteration(const Kernel& kernel, Launch& launch) {
   // The number of an iteration of the nest: those of the inner loops run fastest. With a grid of two directions the
   // innermost one has a number of its own.
   const std::size_t numbered = grid ? levels - 1 : levels;
-  const std::string number_of_all = grid ? launch.levels.front().index : launch.iteration;
+  const Expression number_of_all(grid ? launch.levels.front().index : launch.iteration);
   for (std::size_t d = 0; d < levels; ++d) {
     const Op& o = *kernel.nest[d];
     const Value* param = passes::counted(&o)->number;
-    std::string number;
-    if (d == numbered) {
-      number = launch.levels[d].index;
-    } else {
-      std::string behind;
-      for (std::size_t e = d + 1; e < numbered; ++e) behind += (e == d + 1 ? "" : " * ") + launch.levels[e].count;
-      if (behind.find('*') != std::string::npos) behind = "(" + behind + ")";
-      number = behind.empty() ? number_of_all : number_of_all + " / " + behind;
-      if (d > 0) number += " % " + launch.levels[d].count;
+    Expression number(launch.levels[d].index);
+    if (d != numbered) {
+      Expression behind = integer_literal(1);
+      for (std::size_t e = d + 1; e < numbered; ++e) behind = behind * launch.levels[e].count;
+      number = behind.integer() == 1 ? number_of_all : binary(number_of_all, "/", behind);
+      if (d > 0) number = binary(number, "%", launch.levels[d].count);
     }
     const std::string name = fresh_name(param, "n");
-    line("const int64_t " + name + " = " + plus(launch.levels[d].first, number) + ";");
+    line("const int64_t " + name + " = " + (launch.levels[d].first + number).text() + ";");
     bind(param, name);
     for (std::size_t i = 0; i < o.results.size(); ++i) {
       if (!o.results[i]->type.is_tensor() || !uses_.live_state(&o, i)) continue;
@@ -432,12 +431,11 @@ void StatementPrinter::iteration(const Kernel& kernel, Launch& launch) {
       for (std::size_t i = 0; i < o.results.size(); ++i) {
         if (kernel.combine(i) != Combine::counter || !uses_.live_state(&o, i)) continue;
         const std::string counter = fresh_name(o.blocks[1]->params[i], "n");
-        const std::int64_t step = *passes::step_of(&o, i);
-        line("const int64_t " + counter + " = " + in_context(value(o.operands[i]), Precedence::additive) + " + " +
-             std::to_string(step) + " * " + (levels > 1 ? "(" + number + ")" : launch.iteration) + ";");
+        const Expression step = integer_literal(*passes::step_of(&o, i));
+        line("const int64_t " + counter + " = " + (value(o.operands[i]) + step * number).text() + ";");
         bind(o.blocks[1]->params[i], counter);
       }
-      for (const Launch::Reduction& r : launch.reductions) bind(o.blocks[1]->params[r.state], r.name, true);
+      for (const Launch::Reduction& r : launch.reductions) bind(o.blocks[1]->params[r.state], Expression::variable(r.name));
     }
     if (d > 0) checks_before(o);
     if (d + 1 == levels) break;
@@ -463,26 +461,25 @@ void StatementPrinter::iteration(const Kernel& kernel, Launch& launch) {
 }
 
 /// f(x, y) of a reduction, as a function of the language.
-std::string StatementPrinter::combining(Combine combine, const ir::Type& type, const std::string& x, const std::string& y) {
+Expression StatementPrinter::combining(Combine combine, const ir::Type& type, const Expression& x, const Expression& y) {
   const Opcode code = ir::reduction(combine, type);
   const Kind kind = type.kind();
-  const std::vector<Expression> both{{x}, {y}};
-  const bool wraps = code == Opcode::add_ && type.is_integer();
-  const std::string sum = std::string("add_") + ir::kind_name(kind);
-  if (wraps) unit_.prelude().need(sum);
+  const std::vector<Expression> both{x, y};
+  if (code == Opcode::add_ && type.is_integer()) {
+    const std::string sum = std::string("add_") + ir::kind_name(kind);
+    unit_.prelude().need(sum);
+    return called("lt_" + sum, both);
+  }
   std::vector<std::string> functions;
-  Expression e = substitute(wraps ? "f(x, y)" : ir::info(code).expression, both, unit_.target(), kind, functions);
-  if (wraps) e.text.replace(0, e.text.find('('), "lt_" + sum);
-  if (!wraps)
-    for (const std::string& f : functions) unit_.prelude().math(f, kind);
-  return e.text;
+  const Expression e = substitute(ir::info(code).expression, both, unit_.target(), kind, functions);
+  for (const std::string& f : functions) unit_.prelude().math(f, kind);
+  return e;
 }
 
-std::string StatementPrinter::reduced(Combine combine, const ir::Type& type, const std::string& x) {
+Expression StatementPrinter::reduced(Combine combine, const ir::Type& type, const Expression& x) {
   unit_.prelude().need("reduce");
-  const std::string t = unit_.type(type);
-  return "lt_reduce(" + x + ", [](" + t + " x, " + t + " y) -> " + t + " { return " + combining(combine, type, "x", "y") +
-         "; })";
+  const std::string t = unit_.type(type), both = combining(combine, type, Expression("x"), Expression("y")).text();
+  return called("lt_reduce", {x, Expression("[](" + t + " x, " + t + " y) -> " + t + " { return " + both + "; }")});
 }
 
 /// What threads have becomes what the block has; the last block makes the result of what blocks have.
@@ -500,7 +497,7 @@ void StatementPrinter::finish_reductions(const Kernel& kernel, const Launch& lau
     if (kernel.mapping == Mapping::element) {
       const std::string before = is_finite.empty() ? "" : names_.unique(r.name + "_finite");
       if (!before.empty()) line("const int " + before + " = " + is_finite + r.name + ");");
-      line(r.name + " = " + reduced(kernel.combine(r.state), type, r.name) + ";");
+      line(r.name + " = " + reduced(kernel.combine(r.state), type, Expression(r.name)).text() + ";");
       if (!before.empty()) check_sum(loop, r.state, r.name, before);
     }
     line("if (threadIdx.x == 0) " + r.parts + "[blockIdx.x] = " + r.name + ";");
@@ -509,12 +506,13 @@ void StatementPrinter::finish_reductions(const Kernel& kernel, const Launch& lau
   for (const Launch::Reduction& r : launch.reductions) {
     const ir::Type& type = loop.results[r.state]->type;
     const Combine combine = kernel.combine(r.state);
-    const std::string is_finite = finite(r), part = combining(combine, type, r.name, r.parts + "[i]");
+    const Expression name(r.name), first(r.first);
+    const std::string is_finite = finite(r), part = combining(combine, type, name, Expression(r.parts + "[i]")).text();
     const std::string each = "for (unsigned i = threadIdx.x; i < gridDim.x; i += blockDim.x) ";
     line(r.name + " = " + (combine == Combine::sum ? zero(type) : r.first) + ";");
     line(each + r.name + " = " + part + ";");
-    line(r.name + " = " + reduced(combine, type, r.name) + ";");
-    std::string total = combine == Combine::sum ? combining(combine, type, r.first, r.name) : r.name;
+    line(r.name + " = " + reduced(combine, type, name).text() + ";");
+    std::string total = (combine == Combine::sum ? combining(combine, type, first, name) : name).text();
     if (!is_finite.empty()) {
       const std::string all = names_.unique(r.name + "_finite");
       line("int " + all + " = " + is_finite + r.first + ");");
@@ -555,18 +553,19 @@ void StatementPrinter::shared_loop(const Op& loop) {
       const ir::Type& type = loop.results[i]->type;
       const std::string name = fresh_name(param->name ? param : loop.results[i], "s");
       line(unit_.declaration(type, name) + " = " + (combine == Combine::sum ? zero(type) : text(loop.operands[i])) + ";");
-      bind(param, name, true);
+      bind(param, Expression::variable(name));
       sink.targets.back() = name;
       reductions.emplace_back(i, name);
     }
   }
   bind(count.number, index);
-  open("for (int64_t " + index + " = " + plus(in_context(first, Precedence::additive), "threadIdx.x") + "; " + index + " < " +
-       in_context(value(count.bound), Precedence::additive) + "; " + index + " += blockDim.x) {");
-  for (const auto& [state, name] : counters)
-    line("const int64_t " + name + " = " + in_context(value(loop.operands[state]), Precedence::additive) + " + " +
-         std::to_string(*passes::step_of(&loop, state)) + " * (" + index +
-         (first.text == "0" ? "" : " - " + in_context(first, Precedence::multiplicative)) + ");");
+  const Expression i(index);
+  open("for (int64_t " + index + " = " + (first + Expression("threadIdx.x")).text() + "; " + binary(i, "<", value(count.bound)).text() +
+       "; " + index + " += blockDim.x) {");
+  for (const auto& [state, name] : counters) {
+    const Expression step = integer_literal(*passes::step_of(&loop, state));
+    line("const int64_t " + name + " = " + (value(loop.operands[state]) + step * (i - first)).text() + ";");
+  }
   const Place outside = std::exchange(place_, Place::thread);
   block(loop.blocks[1], sink);
   place_ = outside;
@@ -574,12 +573,12 @@ void StatementPrinter::shared_loop(const Op& loop) {
   for (const auto& [state, name] : reductions) {
     const ir::Type& type = loop.results[state]->type;
     const Combine combine = ir::combine(loop, state);
-    const std::string total = reduced(combine, type, name), start = text(loop.operands[state]);
-    const bool plain = combine != Combine::sum || start == zero(type), checked = checks_sum(loop, state);
+    const Expression total = reduced(combine, type, Expression(name)), start = value(loop.operands[state]);
+    const bool plain = combine != Combine::sum || start.text() == zero(type), checked = checks_sum(loop, state);
     const std::string before = checked ? names_.unique(name + "_finite") : "";
     const std::string is_finite = checked ? unit_.prelude().kernel("finite", type.kind()) + "(" : "";
-    if (checked) line("const int " + before + " = " + is_finite + name + ")" + (plain ? "" : " & " + is_finite + start + ")") + ";");
-    line(name + " = " + (plain ? total : combining(combine, type, start, total)) + ";");
+    if (checked) line("const int " + before + " = " + is_finite + name + ")" + (plain ? "" : " & " + is_finite + start.text() + ")") + ";");
+    line(name + " = " + (plain ? total : combining(combine, type, start, total)).text() + ";");
     if (checked) check_sum(loop, state, name, before);
     bind(loop.results[state], name);
   }
@@ -642,15 +641,14 @@ void StatementPrinter::show_arguments() {
     if (!p->type.is_tensor() || (!uses_.elements_matter(p) && !checked)) continue;
     unit_.prelude().need("visible");
     const std::string element = unit_.target().element(p->type.element());
-    line(atom(p) + ".data = (" + element + "*)lt_visible(" + ws() + ", " + atom(p) + ".data, " + elements(p) +
-         " * (int64_t)sizeof(" + element + "));");
+    line(atom(p) + ".data = (" + element + "*)lt_visible(" + ws() + ", " + atom(p) + ".data, " + bytes(p, element).text() + ");");
     ++allocations_;
   }
 }
 
 /// A number that lies on the GPU, at `pointer`.
 void StatementPrinter::bind_device(const Value* v, const std::string& pointer) {
-  bind(v, "*" + pointer);
+  bind(v, prefix("*", Expression(pointer)));
   bindings_[v].device = true;
   device_numbers_.push_back({v, pointer, open_.size()});
 }
@@ -665,12 +663,12 @@ void StatementPrinter::read_numbers(const Value* wanted) {
     unit_.prelude().need("fetch");
     const std::string type = unit_.target().element(v->type.kind()), name = names_.unique("fetched");
     line("const " + type + "* " + name + " = (const " + type + "*)lt_fetch(" + ws() + ", " +
-         known->second.expression.text.substr(1) + ", sizeof(" + type + "));");
+         known->second.expression.operands()[0].text() + ", sizeof(" + type + "));");
     fetched.emplace_back(v, name);
   }
   line("lt_await(ws);");
   for (const auto& [v, name] : fetched) {
-    const std::string pointer = bindings_[v].expression.text.substr(1), number = fresh_name(v);
+    const std::string pointer = bindings_[v].expression.operands()[0].text(), number = fresh_name(v);
     line(unit_.declaration(v->type, number) + " = *" + name + ";");
     bind(v, number);
     read_.push_back({v, pointer, open_.size()});
@@ -733,8 +731,7 @@ void StatementPrinter::on_host(const Op& op) {
     // What works in the memory of another tensor changes that one.
     if (const auto root = device_bindings.find(memory_root(v)); root != device_bindings.end()) {
       const Dims known = dims(root->first);
-      line("lt_gpu_copy(ws, " + root->second.expression.text + ".data, " + from + ".data, " + elements(v) + " * (int64_t)sizeof(" +
-           element + "));");
+      line("lt_gpu_copy(ws, " + root->second.expression.text() + ".data, " + from + ".data, " + bytes(v, element).text() + ");");
       set_dims(v, known);
       results.emplace_back(v, root->second);
       continue;

@@ -33,7 +33,7 @@ std::size_t StatementPrinter::counter(const Op& loop) const {
 bool StatementPrinter::shares_name(const Op& loop, std::size_t i) {
   if (!loop.results[i]->type.is_tensor() || !keeps_memory(loop, i)) return false;
   if (unit_.options().line_directives && loop.blocks[1]->params[i]->name) return false;
-  return text(loop.operands[i]).find('.') == std::string::npos;
+  return value(loop.operands[i]).operands().empty();
 }
 
 /// The state that makes this a loop that counts down, `for (i = hi; i-- > lo;)`, or none: iterations only ask for
@@ -85,8 +85,7 @@ void StatementPrinter::loop(const Op& op) {
     declarations.push_back((halves ? *halves + " " + name : unit_.declaration(type, name)) + " = " + initial);
     sink.targets.push_back(name);
     for (const Value* v : {head->params[i], body->params[i]}) {
-      bind(v, name, true);
-      if (halves) bindings_[v].expression.text += ".all()";
+      bind(v, halves ? called(name + ".all", {}).varying_with(Expression::variable(name)) : Expression::variable(name));
     }
     set_dims(head->params[i], dims(op.results[i]));
     set_dims(body->params[i], dims(op.results[i]));
@@ -110,7 +109,7 @@ void StatementPrinter::loop(const Op& op) {
   const Expression condition = value(head->ops.back()->operands[0]);
   current_ = self;
   if (!statements_.empty()) {
-    line("if (!" + in_context(condition, Precedence::primary) + ") break;");
+    line("if (" + prefix("!", condition).text() + ") break;");
     if (counted != none) {
       Statement declaration = declarations[counted] + ";";
       declaration.comments = std::exchange(open_[construct].head.comments, {});
@@ -121,18 +120,18 @@ void StatementPrinter::loop(const Op& op) {
     const Op& next = *body->ops.back()->operands[down]->def;
     bind(next.result(), sink.targets[down]);
     in_header_.insert(&next);
-    open_[construct].head.text = "for (" + declarations[down] + "; " + sink.targets[down] + "-- > " +
-                                 in_context(value(test.operands[0]), Precedence::additive) + ";) {";
+    open_[construct].head.text = "for (" + declarations[down] + "; " +
+                                 binary(Expression(sink.targets[down] + "--"), ">", value(test.operands[0])).text() + ";) {";
     sink.skip = down;
   } else if (count != none) {
     const std::int64_t step = body->ops.back()->operands[count]->def->operands[1]->def->integer;
     const std::string& name = sink.targets[count];
-    open_[construct].head.text = "for (" + declarations[count] + "; " + condition.text + "; " +
-                                 (step == 1 ? "++" + name : name + " += " + integer_literal(step).text) +
+    open_[construct].head.text = "for (" + declarations[count] + "; " + condition.text() + "; " +
+                                 (step == 1 ? "++" + name : name + " += " + integer_literal(step).text()) +
                                  ") {";
     sink.skip = count;
   } else {
-    open_[construct].head.text = "while (" + condition.text + ") {";
+    open_[construct].head.text = "while (" + condition.text() + ") {";
   }
   const std::size_t names = names_.mark();
   const std::string mark = names_.unique("mark");
@@ -213,6 +212,6 @@ std::optional<StatementPrinter::Iterations> StatementPrinter::iterations(const O
   const Op& step = *loop.blocks[1]->ops.back()->operands[count]->def;
   if (!test.is(Opcode::lt_) || step.operands[1]->def->integer != 1) return {};
   if (bound->block == loop.blocks[0] && !is_constant(bound)) return {};
-  return Iterations{text(loop.operands[count]), text(bound)};
+  return Iterations{value(loop.operands[count]), value(bound)};
 }
 }  // namespace lantern::codegen

@@ -113,7 +113,7 @@ void StatementPrinter::print(const Op& op) {
 std::string StatementPrinter::finite(const Value* v) {
   const ir::Kind kind = v->type.element();
   if (v->type.is_scalar()) return unit_.prelude().kernel("finite", kind) + "(" + text(v) + ")";
-  return looking("finite_all", kind) + atom(v) + ".data, " + elements(v) + ")";
+  return looking("finite_all", kind) + atom(v) + ".data, " + elements(v).text() + ")";
 }
 
 /// What looks at a tensor's elements where they are: "lt_finite_all_f64(".
@@ -130,12 +130,12 @@ void StatementPrinter::check_value(const Op& op) {
   const bool cell = made->type.is_ref();
   const ir::Kind kind = cell ? made->type.content().element() : made->type.element();
   if (cell) {
-    found = place(made);
+    found = place(made).text();
     good = unit_.prelude().kernel("finite", kind) + "(" + found + ")";
   } else {
     good = finite(made);
     found = made->type.is_scalar() ? text(made)
-                                   : looking("not_finite_in", kind) + atom(made) + ".data, " + elements(made) + ")";
+                                   : looking("not_finite_in", kind) + atom(made) + ".data, " + elements(made).text() + ")";
   }
   std::string operands;
   for (std::size_t i = 1; i < op.operands.size(); ++i)
@@ -179,7 +179,7 @@ void StatementPrinter::check_arguments() {
            name + ", 1, " + ir::c_string(named + ": expected finite values, got ") + ", \"\");");
     } else {
       line(unit_.prelude().kernel(on_gpu("check_argument"), kind) + "(" + ws() + ", " + name + ".data, " +
-           elements(p) + ", " + ir::c_string(before) + ", " +
+           elements(p).text() + ", " + ir::c_string(before) + ", " +
            ir::c_string(p->name ? std::string(" (") + p->name + ")" : "") + ");");
     }
   }

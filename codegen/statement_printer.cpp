@@ -63,7 +63,7 @@ void StatementPrinter::leave(std::size_t depth) {
   std::erase_if(device_numbers_, inside);
   for (const Known& k : read_)
     if (inside(k) && std::ranges::find(device_numbers_, k.value, &Known::value) != device_numbers_.end()) {
-      bind(k.value, "*" + k.pointer);
+      bind(k.value, prefix("*", Expression(k.pointer)));
       bindings_[k.value].device = true;
     }
   std::erase_if(read_, inside);
@@ -123,19 +123,13 @@ void StatementPrinter::bind_same(const Value* v, const Value* other) {
   bindings_[v] = Binding(bindings_.at(other));
 }
 
-void StatementPrinter::bind(const Value* v, const std::string& name, bool varying) {
-  Binding& b = bindings_[v];
-  b = Binding{};
-  b.expression.text = name;
-  if (varying) b.expression.varying.push_back(name);
-}
+void StatementPrinter::bind(const Value* v, Expression e) { bindings_[v] = {.expression = std::move(e)}; }
 
 Expression StatementPrinter::value(const Value* v) {
   if (v->def && v->def->is(Opcode::constant_)) {
     const Kind kind = v->type.kind();
     if (v->type.is_float_element()) return float_literal(v->def->number, kind);
-    if (kind == Kind::boolean)
-      return {unit_.target().boolean(v->def->integer != 0)};
+    if (kind == Kind::boolean) return Expression(unit_.target().boolean(v->def->integer != 0));
     return integer_literal(v->def->integer);
   }
   const auto it = bindings_.find(v);
@@ -151,17 +145,17 @@ Expression StatementPrinter::value(const Value* v) {
 std::string StatementPrinter::atom(const Value* v) {
   const auto it = bindings_.find(v);
   if (it != bindings_.end() && it->second.pending) materialise(v);
-  return in_context(value(v), Precedence::primary);
+  const Expression e = value(v);
+  return e.precedence() == Precedence::primary ? e.text() : "(" + e.text() + ")";
 }
 
 void StatementPrinter::materialise(const Value* v) {
-  const std::string e = bindings_.at(v).expression.text;
-  define_statement(v, e);
+  define_statement(v, Expression(bindings_.at(v).expression));
 }
 
-void StatementPrinter::define_statement(const Value* v, const std::string& expression) {
+void StatementPrinter::define_statement(const Value* v, const Expression& e) {
   const std::string name = fresh_name(v);
-  line(unit_.declaration(v, name) + " = " + expression + ";");
+  line(unit_.declaration(v, name) + " = " + e.text() + ";");
   bind(v, name);
 }
 
@@ -184,7 +178,7 @@ bool StatementPrinter::needs_atom(const Op& user, std::size_t operand) const {
 bool StatementPrinter::foldable(const Op& op, const Expression& e, int epoch) const {
   const Value* v = op.result();
   if (!v->type.is_scalar() || uses_.count(v) != 1 || is_named(v)) return false;
-  if (e.text.size() > longest_expression) return false;
+  if (e.text().size() > longest_expression) return false;
   const Op* user = uses_.user(v);
   // Each line of the user's is to be seen in a debugger, in both parts of a derivative.
   if (unit_.options().line_directives && op.loc.known() &&
@@ -192,18 +186,18 @@ bool StatementPrinter::foldable(const Op& op, const Expression& e, int epoch) co
     return false;
   // Into branches an expression may sink; a loop would repeat it, a continuation would capture its operands.
   for (const ir::Block* b = user->parent; b != op.parent; b = b->parent->parent)
-    if (e.reads_memory || !b->parent || !b->parent->is(Opcode::branch_)) return false;
-  if (e.reads_memory && epoch != uses_.epoch(user)) return false;
+    if (e.reads_memory() || !b->parent || !b->parent->is(Opcode::branch_)) return false;
+  if (e.reads_memory() && epoch != uses_.epoch(user)) return false;
   for (std::size_t i = 0; i < user->operands.size(); ++i)
     // A function that works on tapes is called whatever a condition says.
-    if (user->operands[i] == v && (needs_atom(*user, i) || (e.calls && may_be_skipped(*user, i))))
+    if (user->operands[i] == v && (needs_atom(*user, i) || (e.calls() && may_be_skipped(*user, i))))
       return false;
   return true;
 }
 
 void StatementPrinter::define(const Op& op, Expression e) {
-  if (!foldable(op, e, uses_.epoch(&op))) return define_statement(op.result(), e.text);
-  bindings_[op.result()] = {std::move(e), true, false};
+  if (!foldable(op, e, uses_.epoch(&op))) return define_statement(op.result(), e);
+  bindings_[op.result()] = {.expression = std::move(e), .pending = true};
 }
 
 /// Gives names to the longest operands until the expression that combines them fits a line.
@@ -215,7 +209,7 @@ void StatementPrinter::shorten(const Op& op) {
       const auto it = bindings_.find(v);
       // What begins a state that nothing reads is not printed here, but where it is read.
       if (it == bindings_.end() || (it->second.pending && uses_.user(v) != &op)) continue;
-      const std::size_t n = it->second.expression.text.size();
+      const std::size_t n = it->second.expression.text().size();
       total += n;
       if (it->second.pending && n > longest) {
         longest = n;
@@ -231,7 +225,7 @@ std::string StatementPrinter::zero(const ir::Type& type) {
   if (type.is_vector())
     return unit_.prelude().vector_function("splat", type.kind(), type.lanes()) + "(" +
            zero(ir::Type(type.kind())) + ")";
-  if (type.is_float_element() && type.is_scalar()) return float_literal(0, type.kind()).text;
+  if (type.is_float_element() && type.is_scalar()) return float_literal(0, type.kind()).text();
   if (type.is_bool()) return unit_.target().boolean(false);
   if (type.is_scalar()) return "0";
   if (type.is_tensor()) return "{0, {0}}";
@@ -291,32 +285,20 @@ void StatementPrinter::finish(const Op& yield, const Sink& sink) {
   if (!mark_.empty()) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (results[i].is_atom() || is_constant(values[i])) continue;
-      define_statement(values[i], results[i].text);
+      define_statement(values[i], results[i]);
       results[i] = value(values[i]);
     }
     line((place_ == Place::host ? "lt_device_leave(" : "lt_leave(") + ws() + ", " + mark_ + ");");
   }
-  if (values.size() == 1) return line("return " + results[0].text + ";");
+  if (values.size() == 1) return line("return " + results[0].text() + ";");
   if (info_.by_pointer) {
     for (std::size_t i = 0; i < values.size(); ++i)
-      line("*" + result_names_[i] + " = " + results[i].text + ";");
+      line("*" + result_names_[i] + " = " + results[i].text() + ";");
     return;
   }
   std::string list;
-  for (const Expression& e : results) list += (list.empty() ? "" : ", ") + e.text;
+  for (const Expression& e : results) list += (list.empty() ? "" : ", ") + e.text();
   line("return {" + list + "};");
-}
-
-/// "x = e;", or "x += e;" where that says the same.
-std::string StatementPrinter::assignment(const std::string& target, const Expression& from) {
-  const auto& [sign, left, right, left_binds] = from.last;
-  const Precedence own = sign == '*' ? Precedence::multiplicative : Precedence::additive;
-  std::optional<std::string> other;
-  if (sign != 0 && left == target)
-    other = right;
-  else if (sign != 0 && sign != '-' && right == target && left_binds > own)
-    other = left;
-  return other ? target + " " + sign + "= " + *other + ";" : target + " = " + from.text + ";";
 }
 
 /// Assigns all at once: a variable is overwritten when nothing reads its old value any more.
@@ -330,11 +312,11 @@ void StatementPrinter::copies(const std::vector<const Value*>& values, const Sin
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (i == sink.skip || sink.targets[i].empty()) continue;
     Expression e = value(values[i]);
-    if (e.text != sink.targets[i]) waiting.push_back({sink.targets[i], std::move(e), values[i]->type});
+    if (e.text() != sink.targets[i]) waiting.push_back({sink.targets[i], std::move(e), values[i]->type});
   }
   std::unordered_map<std::string, int> readers;
   const auto count = [&](const Copy& c, int by) {
-    for (const std::string& name : c.from.varying)
+    for (const std::string& name : c.from.varying())
       if (name != c.target) readers[name] += by;
   };
   for (const Copy& c : waiting) count(c, 1);
@@ -342,20 +324,20 @@ void StatementPrinter::copies(const std::vector<const Value*>& values, const Sin
     const std::size_t before = waiting.size();
     std::erase_if(waiting, [&](const Copy& c) {
       if (readers[c.target] > 0) return false;
-      line(assignment(c.target, c.from));
+      line(assignment(Expression(c.target), c.from));
       count(c, -1);
       return true;
     });
     if (waiting.size() < before) continue;
     // A cycle: one value has to wait elsewhere; one that does already would not help.
     Copy& c = *std::find_if(waiting.begin(), waiting.end(), [](const Copy& w) {
-      return std::any_of(w.from.varying.begin(), w.from.varying.end(),
+      return std::any_of(w.from.varying().begin(), w.from.varying().end(),
                          [&](const std::string& name) { return name != w.target; });
     });
     count(c, -1);
     const std::string saved = names_.unique("next_" + c.target);
-    line(unit_.declaration(c.type, saved) + " = " + c.from.text + ";");
-    c.from = Expression{saved};
+    line(unit_.declaration(c.type, saved) + " = " + c.from.text() + ";");
+    c.from = Expression(saved);
   }
 }
 
@@ -395,11 +377,9 @@ void StatementPrinter::statement(const Op& op) {
     case Opcode::closure_:
       return closure(op);
     case Opcode::check_: {
-      const Expression c = value(op.operands[0]);
-      const bool bare = c.is_atom();
-      if (op.operands.size() > 1) return telling_check(op, bare ? "!" + c.text : "!(" + c.text + ")");
-      return line("if (!" + (bare ? c.text : "(" + c.text + ")") + ") " + ws() + "->fail(ws, " +
-                  ir::c_string(op.text ? op.text : "check failed") + ");");
+      const std::string failed = prefix("!", value(op.operands[0])).text();
+      if (op.operands.size() > 1) return telling_check(op, failed);
+      return line("if (" + failed + ") " + ws() + "->fail(ws, " + ir::c_string(op.text ? op.text : "check failed") + ");");
     }
     case Opcode::finite_:
       return check_value(op);
@@ -446,16 +426,13 @@ bool StatementPrinter::may_wrap(const Op& op, Kind kind) const {
 
 Expression StatementPrinter::applied(const Op& op, const std::vector<Expression>& operands) {
   // A choice between the same is that. (tcc takes `(c ? 0 : 0) ? a : b` for something else.)
-  if (op.is(Opcode::select_) && operands[1].text == operands[2].text) return operands[1];
+  if (op.is(Opcode::select_) && operands[1] == operands[2]) return operands[1];
   std::vector<std::string> functions;
   const Kind kind = op.operands[op.is(Opcode::select_) ? 1 : 0]->type.element();
   if (may_wrap(op, kind)) {
     const std::string function = std::string(ir::info(op.code).name) + "_" + ir::kind_name(kind);
     unit_.prelude().need(function);
-    const char* pattern = operands.size() == 1 ? "f(x)" : "f(x, y)";
-    Expression e = substitute(pattern, operands, unit_.target(), Kind::f64, functions);
-    e.text.replace(0, 1, "lt_" + function);
-    return e;
+    return called("lt_" + function, operands);
   }
   const bool carried = op.is(Opcode::min_, Opcode::max_) && passes::is_recurrence(op);
   const std::string_view pattern = !carried                ? ir::info(op.code).expression
@@ -477,9 +454,7 @@ void StatementPrinter::scalar(const Op& op) {
   const bool shift = op.is(Opcode::shift_left_, Opcode::shift_right_);
   for (std::size_t i = first; i < (shift ? 1 : op.operands.size()); ++i) literals &= is_constant(op.operands[i]);
   for (const Value* v : op.operands) operands.push_back(value(v));
-  if (literals)
-    operands[first] = {
-        "(int64_t)" + in_context(operands[first], Precedence::primary), Precedence::unary, false, {}};
+  if (literals) operands[first] = cast_to("int64_t", operands[first]);
   define(op, applied(op, operands));
 }
 
@@ -491,8 +466,7 @@ void StatementPrinter::division(const Op& op) {
   const std::string message = "integer division by zero" + (at.empty() ? "" : " (" + at + ")");
   const std::string f = unit_.prelude().kernel(op.is(Opcode::div_) ? "div" : "rem", op.result()->type.kind());
   // It may fail, and must do so where the program says.
-  define_statement(op.result(), f + "(" + ws() + ", " + text(op.operands[0]) + ", " + text(divisor) + ", " +
-                                    ir::c_string(message) + ")");
+  define_statement(op.result(), called(f, {Expression(ws()), value(op.operands[0]), value(divisor), Expression(ir::c_string(message))}));
 }
 
 void StatementPrinter::cast(const Op& op) {
@@ -501,7 +475,7 @@ void StatementPrinter::cast(const Op& op) {
   const Kind to = op.result()->type.kind();
   if (op.operands[0]->type.kind() == to) return define(op, e);
   if (to == Kind::boolean) {
-    e.rewrite(in_context(e, Precedence::additive) + " != 0", Precedence::equality);
+    e = binary(e, "!=", integer_literal(0));
   } else {
     if (op.result()->type.is_integer()) unit_.prelude().need("integers");
     e = converted(e, op.operands[0]->type.kind(), to);
@@ -510,16 +484,14 @@ void StatementPrinter::cast(const Op& op) {
 }
 
 /// A scalar as one of another kind, which is not bool.
-Expression StatementPrinter::converted(Expression x, Kind from, Kind to) {
+Expression StatementPrinter::converted(const Expression& x, Kind from, Kind to) {
   const bool saturates = (from == Kind::f32 || from == Kind::f64) && (to == Kind::i32 || to == Kind::i64);
   if (saturates) {
     const std::string function = std::string(ir::kind_name(to)) + "_of_" + ir::kind_name(from);
     unit_.prelude().need(function);
-    x.rewrite("lt_" + function + "(" + x.text + ")", Precedence::primary);
-    return x;
+    return called("lt_" + function, {x});
   }
-  x.rewrite("(" + unit_.target().scalar(to) + ")" + in_context(x, Precedence::primary), Precedence::unary);
-  return x;
+  return cast_to(unit_.target().scalar(to), x);
 }
 
 void StatementPrinter::branch(const Op& op, const Sink* forwarded) {

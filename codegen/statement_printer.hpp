@@ -93,15 +93,16 @@ class StatementPrinter {
     bool device = false;   ///< a number in the memory of the GPU: "*pointer"
   };
   Expression value(const ir::Value* v);
-  std::string text(const ir::Value* v) { return value(v).text; }
+  std::string text(const ir::Value* v) { return value(v).text(); }
   /// As an operand of postfix operators: a name.
   std::string atom(const ir::Value* v);
   const char* name_of(const ir::Value* v) const;
   std::string fresh_name(const ir::Value* v, const char* stem = nullptr);
-  void bind(const ir::Value* v, const std::string& name, bool varying = false);
+  void bind(const ir::Value* v, Expression e);
+  void bind(const ir::Value* v, const std::string& name) { bind(v, Expression(name)); }
   void bind_same(const ir::Value* v, const ir::Value* other);
   void define(const ir::Op& op, Expression e);
-  void define_statement(const ir::Value* v, const std::string& expression);
+  void define_statement(const ir::Value* v, const Expression& e);
   void materialise(const ir::Value* v);
   void shorten(const ir::Op& op);
   bool foldable(const ir::Op& op, const Expression& e, int epoch) const;
@@ -111,7 +112,6 @@ class StatementPrinter {
   // ---- structure
   void block(const ir::Block* block, const Sink& sink);
   void finish(const ir::Op& yield, const Sink& sink);
-  static std::string assignment(const std::string& target, const Expression& from);
   void copies(const std::vector<const ir::Value*>& values, const Sink& sink);
   void operation(const ir::Op& op);
   void statement(const ir::Op& op);
@@ -122,11 +122,12 @@ class StatementPrinter {
   void external(const ir::Op& op);
   void queued_exchange(const ir::Op& op);
   bool made_for(const ir::Op& call, const ir::Value* v) const;
+  std::string changed_by(const ir::Op& call, const ir::Value* operand, const ir::Value* result);
   std::string call_arguments(const ir::Op& op, const ir::Function* callee, std::size_t first_pointer_result);
   void scalar(const ir::Op& op);
   void division(const ir::Op& op);
   void cast(const ir::Op& op);
-  Expression converted(Expression x, ir::Kind from, ir::Kind to);
+  Expression converted(const Expression& x, ir::Kind from, ir::Kind to);
   bool may_wrap(const ir::Op& op, ir::Kind kind) const;
   Expression applied(const ir::Op& op, const std::vector<Expression>& operands);
   const ir::Op* next_of_compared(const ir::Op& loop, std::size_t operand, ir::Opcode by) const;
@@ -136,7 +137,7 @@ class StatementPrinter {
   std::optional<std::string> in_halves(const ir::Type& type);
   /// From where to before where a loop counts by ones, as expressions.
   struct Iterations {
-    std::string first, last;
+    Expression first, last;
   };
   std::optional<Iterations> iterations(const ir::Op& loop, std::size_t counter);
   std::string parameters();
@@ -161,13 +162,13 @@ class StatementPrinter {
   void kernel(const ir::Op& loop, const Kernel& kernel);
   void share(const Kernel& kernel, Launch& launch);
   const ir::Value* key_of(const Kernel& kernel) const;
-  std::string key_function(const Kernel& kernel, const ir::Value* key, const std::string& first);
+  std::string key_function(const Kernel& kernel, const ir::Value* key, const Expression& first);
   std::string row_length(const Kernel& kernel);
   void capture(const Kernel& kernel, Launch& launch);
   void kernel_text(const Kernel& kernel, Launch& launch);
   void iteration(const Kernel& kernel, Launch& launch);
-  std::string combining(ir::Combine combine, const ir::Type& type, const std::string& x, const std::string& y);
-  std::string reduced(ir::Combine combine, const ir::Type& type, const std::string& x);
+  Expression combining(ir::Combine combine, const ir::Type& type, const Expression& x, const Expression& y);
+  Expression reduced(ir::Combine combine, const ir::Type& type, const Expression& x);
   void finish_reductions(const Kernel& kernel, const Launch& launch);
   void shared_loop(const ir::Op& loop);
   void barrier();
@@ -190,6 +191,7 @@ class StatementPrinter {
   void rows(const ir::Op& op);
   void creation(const ir::Op& op);
   void check_size(const ir::Op& op, const ir::Value* n);
+  void check_size_is(const Expression& size, std::int64_t expected, const char* what, std::size_t dimension, const ir::Op& op);
   void argmax(const ir::Op& op);
   bool shares_out() const;
   std::string on_gpu(const std::string& routine) const;
@@ -203,18 +205,19 @@ class StatementPrinter {
   void matrix_product(const ir::Op& op);
   void contraction(const ir::Op& op, const ir::Notation& n);
   bool zeroed_by_library(const ir::Op& op) const;
-  std::string by_library(const ir::Op& op, const ir::Notation& n, const passes::Contraction& contraction, const std::string& to);
+  std::string by_library(const ir::Op& op, const ir::Notation& n, const passes::Contraction& contraction, const Expression& to);
   void windows(const ir::Op& op, const ir::Notation& n, const passes::ChannelWindow& w);
   void product_of_parts(const ir::Op& op);
   void reshaping(const ir::Op& op);
   void tree(const ir::Op& op);
-  void accumulate(ir::Opcode code, const std::string& place, const ir::Op& op);
-  std::string updated(const ir::Op& op);
+  void accumulate(ir::Opcode code, const Expression& to, const ir::Op& op);
+  Expression updated(const ir::Op& op);
   void partial_copy(const ir::Op& op);
-  std::string dim(const ir::Value* t, std::size_t i);
+  Expression field(const ir::Value* t, const char* name);
+  Expression dim(const ir::Value* t, std::size_t i);
   std::string sizes(const ir::Value* t, std::size_t from = 0);
-  std::string elements(const ir::Value* t, std::size_t from = 0);
-  static Expression in_row(const Expression& row, const std::string& size, const Expression& element);
+  Expression elements(const ir::Value* t, std::size_t from = 0);
+  Expression bytes(const ir::Value* t, const std::string& element);
   Expression offset(const ir::Value* t, const std::vector<const ir::Value*>& indices);
   const Dims& dims(const ir::Value* t);
   void set_dims(const ir::Value* t, const Dims& d);
@@ -223,12 +226,12 @@ class StatementPrinter {
   void checks_before(const ir::Op& loop);
   bool checked_before(const ir::Op& access, const passes::KnownRange& known) const;
   std::optional<Expression> sum(const passes::IndexForm& form, bool wraps = false);
-  std::optional<std::string> known_number(const ir::Value* v);
-  std::optional<std::string> known_size(const ir::Value* t, int dimension);
+  std::optional<Expression> known_number(const ir::Value* v);
+  std::optional<Expression> known_size(const ir::Value* t, int dimension);
   void check_dims(const ir::Op& op, const ir::Value* a, std::size_t a_from, const ir::Value* b,
                   std::size_t b_from, std::size_t n);
   void check_fits(const ir::Value* v, const ir::Type& type, const char* what, const ir::Op& op);
-  std::string new_tensor(const ir::Value* result, const char* how, const std::string& size_list);
+  Expression new_tensor(const ir::Value* result, const char* how, const std::string& size_list);
   void find_placed();
   void place_result(const ir::Value* tensor, const std::string& name);
   bool known_tree(const ir::Op& op) const;
@@ -237,7 +240,7 @@ class StatementPrinter {
   void vector(const ir::Op& op);
   Expression dot(const ir::Op& product);
   void lanes_access(const ir::Op& op);
-  std::string as_mask(const std::string& comparison, ir::Kind kind, int lanes);
+  Expression as_mask(const Expression& comparison, ir::Kind kind, int lanes);
   struct LaneSteps {
     Expression start, step;
   };
@@ -245,27 +248,24 @@ class StatementPrinter {
   /// Writes to elements beside each other, printed together: what is stored or added, and how far from the
   /// first one.
   struct JoinedWrite {
-    std::string value;
+    Expression value;
     std::int64_t place = 0;
     bool adds = false;
   };
-  /// Of writes with a stride of two to four elements: the stride, and where the first lane goes.
-  struct StridedWrites {
-    std::int64_t step = 0;  ///< 0: they lie otherwise
-    std::string address;
+  /// The elements that a vector is written to: how far from lane to lane, and the address of the first one.
+  struct WrittenLanes {
+    std::int64_t step = 0;  ///< 0: there is no function for several writes
+    Expression first;
     bool adds_every = false;  ///< additions have a function of their own
   };
   std::optional<std::int64_t> distance_to_next(const ir::Op& write, std::size_t index,
                                                const std::vector<JoinedWrite>& so_far,
                                                std::int64_t step) const;
-  void interleaved_writes(const ir::Op& last, const std::vector<JoinedWrite>& writes,
-                          const StridedWrites& strided);
-  void joined_writes(const ir::Op& last, const std::vector<JoinedWrite>& writes, const std::string& address,
-                     bool back);
+  void joined_writes(const ir::Op& last, const std::vector<JoinedWrite>& writes, const WrittenLanes& lanes);
 
   // ---- cells, continuations (cell_statements.cpp)
   void cell(const ir::Op& op);
-  std::string place(const ir::Value* cell);
+  Expression place(const ir::Value* cell);
   std::string address(const ir::Value* cell);
   void fun(const ir::Op& op);
   void closure(const ir::Op& op);

@@ -85,7 +85,7 @@ std::vector<std::int64_t> StatementPrinter::open_tapes(const Op& loop, const std
     };
     const bool push = op.is(Opcode::push_);
     if (push && iterations) {
-      make(top.name, "room", ", " + iterations->first + ", " + iterations->last + ", " + std::to_string(t.uses));
+      make(top.name, "room", ", " + iterations->first.text() + ", " + iterations->last.text() + ", " + std::to_string(t.uses));
     } else {
       make(top.name, "top", "");
       if (push) {
@@ -139,7 +139,7 @@ void StatementPrinter::tape_elements(const Op& op) {
   const std::string list = "(" + ws() + ", " + std::to_string(op.integer);
   if (push) return line(f + list + ", " + text(op.operands[0]) + ");");
   ++allocations_;
-  define_statement(op.result(), f + list + ")");
+  define_statement(op.result(), Expression(f + list + ")"));
 }
 
 /// Through the pointer of the loop around.
@@ -148,7 +148,7 @@ void StatementPrinter::tape(const Op& op, const TapeTop& top) {
   const std::string count = std::to_string(values.size());
   if (op.is(Opcode::pop_)) {
     if (values.size() == 1 && uses_.count(values[0]) > 0)
-      return define_statement(values[0], untaped_text(values[0], "*--" + top.name));
+      return define_statement(values[0], Expression(untaped_text(values[0], "*--" + top.name)));
     line(values.size() == 1 ? "--" + top.name + ";" : top.name + " -= " + count + ";");
     fetch_below(op, top.name);
     return elements(values, top.name);
@@ -174,7 +174,7 @@ void StatementPrinter::tape(const Op& op, const TapeTop& top) {
 void StatementPrinter::elements(const std::vector<Value*>& values, const std::string& record) {
   for (std::size_t i = 0; i < values.size(); ++i)
     if (uses_.count(values[i]) > 0)
-      define_statement(values[i], untaped_text(values[i], record + "[" + std::to_string(i) + "]"));
+      define_statement(values[i], Expression(untaped_text(values[i], record + "[" + std::to_string(i) + "]")));
 }
 
 /// Vectors that take more than two cache lines are asked for before they are popped. (Only compilers that
@@ -205,11 +205,11 @@ void StatementPrinter::tape_record(const Op& op) {
   std::vector<std::string> pushed;
   for (const Value* v : values) {
     const Expression e = value(v);
-    pushed.push_back(taped_text(v, e.text));
-    if (!e.calls) continue;
+    pushed.push_back(taped_text(v, e.text()));
+    if (!e.calls()) continue;
     // What is called may work on the same tape: before there is room for the record.
     const std::string saved = names_.unique("saved");
-    line(unit_.declaration(v->type, saved) + " = " + e.text + ";");
+    line(unit_.declaration(v->type, saved) + " = " + e.text() + ";");
     pushed.back() = taped_text(v, saved);
   }
   line(element + "* " + name + call);
@@ -257,7 +257,7 @@ void StatementPrinter::tape(const Op& op) {
     if (uses_.count(values[i]) == 0) {
       line("(void)" + text + ";");
     } else {
-      define_statement(values[i], untaped_text(values[i], text));
+      define_statement(values[i], Expression(untaped_text(values[i], text)));
     }
   }
 }

@@ -78,7 +78,7 @@ void StatementPrinter::team(const Op& first) {
       line(share + ".a" + std::to_string(i) + " = " + argument(v) + ";");
     }
     for (std::size_t i = 0; i < calls[t]->results.size(); ++i)
-      bind(calls[t]->results[i], share + ".r" + std::to_string(i));
+      bind(calls[t]->results[i], member(Expression(share), "r" + std::to_string(i)));
     in_team_.insert(calls[t]);
   }
   line(ws() + "->fork(ws, " + std::to_string(ir::team_threads(first)) + ", " + std::to_string(calls.size()) +

@@ -50,49 +50,43 @@ void StatementPrinter::set_dims(const Value* t, const Dims& from) {
   dims_[t] = std::move(d);
 }
 
-std::string StatementPrinter::dim(const Value* t, std::size_t i) {
+Expression StatementPrinter::dim(const Value* t, std::size_t i) {
   const std::int64_t d = dims(t)[i];
-  if (d >= 0) return std::to_string(d);
-  return (t->type.is_ref() ? place(t) : atom(t)) + ".dim[" + number(i) + "]";
+  return d >= 0 ? integer_literal(d) : element_at(field(t, "dim"), integer_literal(static_cast<std::int64_t>(i)));
+}
+
+/// A member of the structure that a tensor is in C.
+Expression StatementPrinter::field(const Value* t, const char* name) {
+  return member(t->type.is_ref() ? place(t) : Expression(atom(t)).varying_with(value(t)), name);
 }
 
 std::string StatementPrinter::sizes(const Value* t, std::size_t from) {
   std::string s;
-  for (std::size_t i = from; i < dims(t).size(); ++i) s += (s.empty() ? "" : ", ") + dim(t, i);
+  for (std::size_t i = from; i < dims(t).size(); ++i) s += (s.empty() ? "" : ", ") + dim(t, i).text();
   return s;
 }
 
 /// The product of the sizes from a dimension on.
-std::string StatementPrinter::elements(const Value* t, std::size_t from) {
+Expression StatementPrinter::elements(const Value* t, std::size_t from) {
   std::int64_t known = 1;
-  std::string s;
-  for (std::size_t i = from; i < dims(t).size(); ++i) {
-    if (dims(t)[i] >= 0)
-      known *= dims(t)[i];
-    else
-      s += (s.empty() ? "" : " * ") + dim(t, i);
-  }
-  if (s.empty()) return std::to_string(known);
-  return known == 1 ? s : std::to_string(known) + " * " + s;
+  for (std::size_t i = from; i < dims(t).size(); ++i)
+    if (dims(t)[i] >= 0) known *= dims(t)[i];
+  Expression product = integer_literal(known);
+  for (std::size_t i = from; i < dims(t).size(); ++i)
+    if (dims(t)[i] < 0) product = product * dim(t, i);
+  return product;
+}
+
+/// How much memory elements of this type take.
+Expression StatementPrinter::bytes(const Value* t, const std::string& element) {
+  return binary(elements(t), "*", cast_to("int64_t", Expression("sizeof(" + element + ")")));
 }
 
 /// The offset of an element: (i * d1 + j) * d2 + k.
 Expression StatementPrinter::offset(const Value* t, const std::vector<const Value*>& indices) {
   if (indices.empty()) return integer_literal(0);
   Expression e = value(indices[0]);
-  for (std::size_t i = 1; i < indices.size(); ++i) e = in_row(e, dim(t, i), value(indices[i]));
-  return e;
-}
-
-/// row * size + element
-Expression StatementPrinter::in_row(const Expression& row, const std::string& size,
-                                    const Expression& element) {
-  if (row.integer == 0) return element;
-  Expression e = row;
-  e.rewrite(in_context(row, Precedence::multiplicative) + " * " + size, Precedence::multiplicative);
-  if (element.integer == 0) return e;
-  e.rewrite(e.text + " + " + in_context(element, Precedence::multiplicative), Precedence::additive);
-  e.varying.insert(e.varying.end(), element.varying.begin(), element.varying.end());
+  for (std::size_t i = 1; i < indices.size(); ++i) e = e * dim(t, i) + value(indices[i]);
   return e;
 }
 
@@ -106,15 +100,15 @@ void StatementPrinter::check_index(const Op& op, std::size_t operand, const Valu
   if (constant && size >= 0 && index->def->integer >= 0 && index->def->integer < size) return;
   passes::KnownRange known = ranges_->of(op, operand);
   known.low |= constant && index->def->integer >= 0;
-  if ((known.low && known.high) || checked_before(op, known)) return;
+  if (known.is_inside() || checked_before(op, known)) return;
   unit_.prelude().need("fail_index");
-  const std::string i = text(index), n = dim(t, dimension);
-  std::string outside = known.high ? i + " < 0" : constant ? n + " <= " + i : i + " >= " + n;
-  if (!known.low && !known.high) {
-    unit_.prelude().need("outside");
-    outside = "lt_outside(" + i + ", " + n + ")";
-  }
-  line("if (" + outside + ") lt_fail_index(" + ws() + ", " + i + ", " + n + ", " + ir::c_string(where(op)) +
+  const Expression i = value(index), n = dim(t, dimension);
+  if (!known.low && !known.high) unit_.prelude().need("outside");
+  const Expression outside = known.high  ? binary(i, "<", integer_literal(0))
+                             : !known.low ? called("lt_outside", {i, n})
+                             : constant   ? binary(n, "<=", i)
+                                          : binary(i, ">=", n);
+  line("if (" + outside.text() + ") lt_fail_index(" + ws() + ", " + i.text() + ", " + n.text() + ", " + ir::c_string(where(op)) +
        ");");
 }
 
@@ -140,33 +134,32 @@ void StatementPrinter::checks_before(const Op& loop) {
                                                  : "check_run_back";
     unit_.prelude().need(function);
     const bool runs = !c.iterations || c.iterations->number().value_or(0) > 0;
-    const std::string guard = c.start ? "if (" + first->text + " < " + end->text + ") "
+    const std::string guard = c.start ? "if (" + binary(*first, "<", *end).text() + ") "
                               : runs  ? ""
-                                      : "if (" + iterations->text + " > 0) ";
+                                      : "if (" + binary(*iterations, ">", integer_literal(0)).text() + ") ";
     const std::string times = c.times == 1 ? "" : std::to_string(std::abs(c.times)) + ", ";
-    line(guard + "lt_" + function + "(" + ws() + ", " + (c.start ? start->text + ", " + times : "") + first->text + ", " + end->text +
-         ", " + std::to_string(c.step) + ", " + std::to_string(c.count) + ", " + size->text + ", " +
+    line(guard + "lt_" + function + "(" + ws() + ", " + (c.start ? start->text() + ", " + times : "") + first->text() + ", " + end->text() +
+         ", " + std::to_string(c.step) + ", " + std::to_string(c.count) + ", " + size->text() + ", " +
          ir::c_string(where(*c.access)) + ");");
     checked_[&loop].insert(static_cast<int>(i));
   }
 }
 
 /// A number that has been printed; in a loop that counts down by its header what it counted from is one more.
-std::optional<std::string> StatementPrinter::known_number(const Value* v) {
+std::optional<Expression> StatementPrinter::known_number(const Value* v) {
   const Op* loop = v->def ? nullptr : v->block->parent;
   if (loop && loop->is(Opcode::loop_))
     if (const Op* next = loop->blocks[1]->ops.back()->operands[v->index]->def;
         next && in_header_.contains(next))
-      return "(" + atom(next->result()) + " + 1)";
+      return value(next->result()) + integer_literal(1);
   const auto known = bindings_.find(v);
   if (known == bindings_.end()) return {};
-  if (!known->second.pending) return atom(v);
-  // It has its place where the program uses it, which may be outside the current block.
-  const Expression& e = known->second.expression;
-  return e.reads_memory ? std::nullopt : std::optional(in_context(e, Precedence::primary));
+  // What is pending has its place where the program uses it, which may be outside the current block.
+  const Expression e = value(v);
+  return known->second.pending && e.reads_memory() ? std::nullopt : std::optional(e);
 }
 
-std::optional<std::string> StatementPrinter::known_size(const Value* t, int dimension) {
+std::optional<Expression> StatementPrinter::known_size(const Value* t, int dimension) {
   const auto known = bindings_.find(t);
   if (known == bindings_.end() || known->second.pending) return {};
   return dim(t, static_cast<std::size_t>(dimension));
@@ -175,22 +168,20 @@ std::optional<std::string> StatementPrinter::known_size(const Value* t, int dime
 /// The text of a sum of products, which may wrap or not; nothing where a value in it is not printed.
 std::optional<Expression> StatementPrinter::sum(const passes::IndexForm& form, bool wraps) {
   const bool converts = wraps && !unit_.integers_wrap();
-  std::string text;
+  Expression all = integer_literal(0);
   // What is added comes first, and the newest value.
   for (const bool minus : {false, true})
     for (const auto& [product, factor] : form.terms() | std::views::reverse) {
       if ((factor < 0) != minus) continue;
-      const std::uint64_t size = minus ? 0 - static_cast<std::uint64_t>(factor) : static_cast<std::uint64_t>(factor);
-      std::string term = product.empty() || size != 1 ? std::to_string(size) : "";
+      std::vector<Expression> factors;
       for (const passes::Unknown& u : product) {
         const auto name = u.is_size() ? known_size(u.value, u.dimension) : known_number(u.value);
         if (!name) return {};
-        term += (term.empty() ? "" : " * ") + (converts ? "(unsigned long long)" + *name : *name);
+        factors.push_back(converts ? cast_to("unsigned long long", *name) : *name);
       }
-      text += (text.empty() ? minus ? "-" : "" : minus ? " - " : " + ") + term;
+      all = plus_product(all, factor, factors);
     }
-  if (text.empty()) return integer_literal(0);
-  return Expression{converts ? "(int64_t)(" + text + ")" : text, Precedence::additive};
+  return converts && !all.integer() ? cast_to("int64_t", all) : all;
 }
 
 /// That n sizes of two tensors agree, unless it is known.
@@ -199,13 +190,11 @@ void StatementPrinter::check_dims(const Op& op, const Value* a, std::size_t a_fr
   std::string condition;
   for (std::size_t i = 0; i < n; ++i) {
     if (dims(a)[a_from + i] == dims(b)[b_from + i]) continue;
-    condition += (condition.empty() ? "" : " || ") + dim(a, a_from + i) + " != " + dim(b, b_from + i);
+    condition += (condition.empty() ? "" : " || ") + binary(dim(a, a_from + i), "!=", dim(b, b_from + i)).text();
   }
   if (condition.empty()) return;
   unit_.prelude().need("fail_shapes");
-  const auto shape = [&](const Value* t) {
-    return (t->type.is_ref() ? place(t) : atom(t)) + ".dim, " + number(dims(t).size());
-  };
+  const auto shape = [&](const Value* t) { return field(t, "dim").text() + ", " + number(dims(t).size()); };
   const Opcode code = op.is(Opcode::ref_acc_) ? ir::accumulated_by(op) : op.code;
   line("if (" + condition + ") lt_fail_shapes(" + ws() + ", " +
        ir::c_string(op.is(Opcode::ref_add_) ? "add" : ir::info(code).name) + ", " + shape(a) + ", " +
@@ -217,17 +206,22 @@ void StatementPrinter::check_fits(const Value* v, const ir::Type& type, const ch
   if (!v->type.is_tensor() || !type.is_tensor() || v->type == type) return;
   for (std::size_t i = 0; i < type.dims().size(); ++i) {
     if (type.dims()[i] == ir::dynamic || dims(v)[i] == type.dims()[i]) continue;
-    unit_.prelude().need("fail_size");
-    const std::string expected = std::to_string(type.dims()[i]), got = dim(v, i);
-    line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", " + ir::c_string(what) + ", " +
-         number(i) + ", " + expected + ", " + got + ", " + ir::c_string(where(op)) + ");");
+    check_size_is(dim(v, i), type.dims()[i], what, i, op);
   }
+}
+
+void StatementPrinter::check_size_is(const Expression& size, std::int64_t expected, const char* what, std::size_t dimension,
+                                     const Op& op) {
+  unit_.prelude().need("fail_size");
+  const Expression wanted = integer_literal(expected);
+  line("if (" + binary(size, "!=", wanted).text() + ") lt_fail_size(" + ws() + ", " + ir::c_string(what) + ", " + number(dimension) +
+       ", " + wanted.text() + ", " + size.text() + ", " + ir::c_string(where(op)) + ");");
 }
 
 // ---- results
 
 /// Declares a result that a function of the prelude makes; its name.
-std::string StatementPrinter::new_tensor(const Value* result, const char* how, const std::string& size_list) {
+Expression StatementPrinter::new_tensor(const Value* result, const char* how, const std::string& size_list) {
   const std::string there = (place_ == Place::host ? "device_" : "") + std::string(how);
   const std::string make =
       unit_.prelude().tensor_function(there, result->type.element(), result->type.rank(), unit_.stored(result));
@@ -236,7 +230,7 @@ std::string StatementPrinter::new_tensor(const Value* result, const char* how, c
        size_list + ");");
   ++allocations_;
   bind(result, name);
-  return name;
+  return Expression(name);
 }
 
 /// New tensors that loops and updates in place turn into results: they may be made where the caller wants
@@ -255,7 +249,7 @@ void StatementPrinter::place_result(const Value* tensor, const std::string& name
   if (it == placed_.end()) return;
   const std::string element = unit_.target().element(tensor->type.element());
   line(name + ".data = (" + element + "*)" + memory("place") + "(" + ws() + ", " + number(it->second) + ", " +
-       name + ".data, " + elements(tensor) + " * (int64_t)sizeof(" + element + "));");
+       name + ".data, " + bytes(tensor, element).text() + ");");
 }
 
 /// The memory of a tensor that nothing reads any more may be allocated again.
@@ -263,10 +257,7 @@ void StatementPrinter::forget(const Op& op) {
   const Value* tensor = op.operands[0];
   if (!uses_.elements_matter(tensor) || placed_.contains(storage_root(tensor))) return;
   const std::string forgetting = memory("forget");
-  const auto place = [&](const Value* v) {
-    return atom(v) + ".data, " + elements(v) + " * (int64_t)sizeof(" +
-           unit_.element(v) + ")";
-  };
+  const auto place = [&](const Value* v) { return atom(v) + ".data, " + bytes(v, unit_.element(v)).text(); };
   std::string ours;
   for (std::size_t i = 1; i < op.operands.size(); ++i) {
     unit_.prelude().need("lies_in");
@@ -278,10 +269,10 @@ void StatementPrinter::forget(const Op& op) {
 
 /// The tensor that an update works on: the operand itself where that is allowed, else a copy; bound as
 /// result.
-std::string StatementPrinter::updated(const Op& op) {
+Expression StatementPrinter::updated(const Op& op) {
   const Value* from = op.operands[0];
   if (op.in_place) {
-    const std::string name = atom(from);
+    const Expression name(atom(from));
     bind_same(op.result(), from);
     return name;
   }
@@ -293,13 +284,13 @@ std::string StatementPrinter::updated(const Op& op) {
 void StatementPrinter::partial_copy(const Op& op) {
   const Value* from = op.operands[0];
   set_dims(op.result(), dims(from));
-  const std::string name = new_tensor(op.result(), "new", sizes(from));
+  const std::string name = new_tensor(op.result(), "new", sizes(from)).text();
   const std::string box = names_.unique("box");
   std::string list;
   for (std::size_t i = 1; i < op.operands.size(); ++i) list += (i == 1 ? "" : ", ") + text(op.operands[i]);
   unit_.prelude().need("copy_outside");
   line("const int64_t " + box + "[] = {" + list + "};");
-  line("lt_copy_outside(" + name + ".data, " + atom(from) + ".data, " + elements(from) + ", (int64_t)sizeof(" +
+  line("lt_copy_outside(" + name + ".data, " + atom(from) + ".data, " + elements(from).text() + ", (int64_t)sizeof(" +
        unit_.element(from) + "), " + box + ", " + number((op.operands.size() - 3) / 2) + ");");
 }
 
@@ -310,8 +301,7 @@ void StatementPrinter::tensor(const Op& op) {
     case Opcode::dim_: {
       const auto i = static_cast<std::size_t>(op.integer);
       if (dims(op.operands[0])[i] >= 0) return define(op, integer_literal(dims(op.operands[0])[i]));
-      Expression e{dim(op.operands[0], i), Precedence::primary, false, value(op.operands[0]).varying};
-      return define(op, std::move(e));
+      return define(op, dim(op.operands[0], i));
     }
     case Opcode::get_:
     case Opcode::set_:
@@ -357,8 +347,8 @@ void StatementPrinter::choice(const Op& op) {
   check_dims(op, x, 0, y, 0, known.size());
   for (std::size_t i = 0; i < known.size(); ++i)  // the check passed: any known size is the size
     if (known[i] < 0) known[i] = dims(y)[i];
-  define_statement(op.result(), in_context(value(op.operands[0]), Precedence::logical_or) + " ? " + atom(x) +
-                                    " : " + atom(y));
+  const Expression first(atom(x)), second(atom(y));
+  define_statement(op.result(), conditional(value(op.operands[0]), first, second));
   set_dims(op.result(), known);
 }
 
@@ -401,17 +391,12 @@ void StatementPrinter::element_access(const Op& op) {
   if (place_ == Place::host) {
     const std::string read = unit_.prelude().kernel("read", op.result()->type.kind());
     const Expression element = offset(t, indices);
-    return define_statement(op.result(), read + "(" + ws() + ", " + atom(t) + ".data" +
-                                             (element.integer == 0 ? "" : " + " + element.text) + ")");
+    return define_statement(op.result(), called(read, {Expression(ws()), displaced(field(t, "data"), element)}));
   }
-  Expression e{atom(t) + ".data[" + offset(t, indices).text + "]", Precedence::primary, true, value(t).varying};
-  if (!unit_.stored(t).empty()) e.rewrite("(" + unit_.target().element(t->type.element()) + ")" + e.text, Precedence::unary);
-  for (const Value* i : indices) {
-    const Expression index = value(i);
-    e.varying.insert(e.varying.end(), index.varying.begin(), index.varying.end());
-  }
+  Expression e = element_at(field(t, "data"), offset(t, indices)).reading_memory();
+  if (!unit_.stored(t).empty()) e = cast_to(unit_.target().element(t->type.element()), e);
   // All threads of a block read now: another one may write the element before the value is used.
-  if (place_ == Place::block) return define_statement(op.result(), e.text);
+  if (place_ == Place::block) return define_statement(op.result(), e);
   define(op, std::move(e));
 }
 
@@ -419,30 +404,29 @@ void StatementPrinter::element_access(const Op& op) {
 void StatementPrinter::rows(const Op& op) {
   const Value *t = op.operands[0], *first = op.operands[1];
   const bool slice = op.is(Opcode::slice_);
-  const std::string name = atom(t), stride = elements(t, 1), lo = in_context(value(first), Precedence::unary);
+  const Expression data = field(t, "data");
   std::string shape = sizes(t, 1);
   if (slice) {
     const Expression hi = value(op.operands[2]), low = value(first);
     const std::int64_t from = size_of(first), to = size_of(op.operands[2]);
     if (unit_.options().bounds_checks && !(0 <= from && from <= to && to <= dims(t)[0])) {
       unit_.prelude().need("fail_slice");
+      const Expression zero = integer_literal(0), size = dim(t, 0);
+      const auto is = [](const Expression& x, const char* than, const Expression& y) { return binary(x, than, y).text(); };
       const std::string order = from >= 0 && to >= from ? ""
-                                : from == 0             ? hi.text + " < 0 || "
-                                            : low.text + " < 0 || " + low.text + " > " + hi.text + " || ";
-      line("if (" + order + hi.text + " > " + dim(t, 0) + ") lt_fail_slice(" + ws() + ", " + low.text + ", " +
-           hi.text + ", " + dim(t, 0) + ", " + ir::c_string(where(op)) + ");");
+                                : from == 0             ? is(hi, "<", zero) + " || "
+                                                        : is(low, "<", zero) + " || " + is(low, ">", hi) + " || ";
+      line("if (" + order + is(hi, ">", size) + ") lt_fail_slice(" + ws() + ", " + low.text() + ", " + hi.text() + ", " +
+           size.text() + ", " + ir::c_string(where(op)) + ");");
     }
-    const std::string count = from >= 0 && to >= 0 ? std::to_string(to - from)
-                              : from == 0          ? hi.text
-                                                   : hi.text + " - " + in_context(low, Precedence::unary);
+    const std::string count = from >= 0 && to >= 0 ? std::to_string(to - from) : (hi - low).text();
     shape = count + (shape.empty() ? "" : ", " + shape);
   } else {
     check_index(op, 1, t, 0);
     if (shape.empty()) shape = "1";
   }
-  const std::string start =
-      value(first).integer == 0 ? name + ".data" : name + ".data + " + lo + (stride == "1" ? "" : " * " + stride);
-  define_statement(op.result(), "{" + start + ", {" + shape + "}}");
+  const Expression start = data + value(first) * elements(t, 1);
+  define_statement(op.result(), Expression("{" + start.text() + ", {" + shape + "}}"));
   Dims known(dims(t).begin() + 1, dims(t).end());
   if (slice) {
     const std::int64_t from = size_of(first), to = size_of(op.operands[2]);
@@ -456,9 +440,9 @@ void StatementPrinter::check_size(const Op& op, const Value* n) {
   if (!unit_.options().bounds_checks || where(op).empty()) return;
   if (n->def && n->def->is(Opcode::dim_, Opcode::constant_)) return;
   unit_.prelude().need("fail_negative");
-  const std::string size = atom(n);
-  line("if (" + size + " < 0) lt_fail_negative(" + ws() + ", " + size + ", " + ir::c_string(where(op)) +
-       ");");
+  const Expression size(atom(n));
+  line("if (" + binary(size, "<", integer_literal(0)).text() + ") lt_fail_negative(" + ws() + ", " + size.text() + ", " +
+       ir::c_string(where(op)) + ");");
 }
 
 /// The call that fills elements, up to its first argument.
@@ -472,13 +456,13 @@ void StatementPrinter::creation(const Op& op) {
   const Kind kind = result->type.element();
   const Value* like = op.operands[0];
   if (op.is(Opcode::zeros_like_)) {
-    if (!result->type.is_tensor()) return define_statement(result, zero(result->type));
+    if (!result->type.is_tensor()) return define_statement(result, Expression(zero(result->type)));
     const bool placed = placed_.contains(result);
-    const std::string name = new_tensor(result, placed ? "new" : "zeros", sizes(like));
+    const std::string name = new_tensor(result, placed ? "new" : "zeros", sizes(like)).text();
     set_dims(result, dims(like));
     if (!placed) return;
     place_result(result, name);
-    return line(filling(kind) + name + ".data, " + elements(result) + ", " + zero(ir::Type(kind)) + ");");
+    return line(filling(kind) + name + ".data, " + elements(result).text() + ", " + zero(ir::Type(kind)) + ");");
   }
   std::string list;
   Dims known;
@@ -487,17 +471,14 @@ void StatementPrinter::creation(const Op& op) {
     if (!ranges_ || !ranges_->sized(op)) check_size(op, op.operands[i]);
     list += (list.empty() ? "" : ", ") + text(op.operands[i]);
     if (result->type.dims()[i - 1] == ir::dynamic || known.back() == result->type.dims()[i - 1]) continue;
-    unit_.prelude().need("fail_size");
-    const std::string expected = std::to_string(result->type.dims()[i - 1]), got = atom(op.operands[i]);
-    line("if (" + got + " != " + expected + ") lt_fail_size(" + ws() + ", \"fill\", " + number(i - 1) + ", " +
-         expected + ", " + got + ", " + ir::c_string(where(op)) + ");");
+    check_size_is(Expression(atom(op.operands[i])), result->type.dims()[i - 1], "fill", i - 1, op);
   }
   if (!uses_.elements_matter(result)) {  // a shape needs no memory
-    define_statement(result, "{0, {" + (list.empty() ? "1" : list) + "}}");
+    define_statement(result, Expression("{0, {" + (list.empty() ? "1" : list) + "}}"));
     return set_dims(result, known);
   }
   const std::string number_filled = text(op.operands[0]);
-  const std::string name = new_tensor(result, "new", list);
+  const std::string name = new_tensor(result, "new", list).text();
   set_dims(result, known);
   place_result(result, name);
   if (op.operands[0]->def && op.operands[0]->def->is(Opcode::undef_)) return;  // only memory
@@ -508,7 +489,7 @@ void StatementPrinter::creation(const Op& op) {
   if (sums_from_zeros(result)) return;
   const std::string stored = unit_.stored(result);
   const std::string filled = stored.empty() ? number_filled : unit_.prelude().kernel("stored", kind, stored) + "(" + number_filled + ")";
-  line(filling(kind, stored) + name + ".data, " + elements(result) + ", " + filled + ");");
+  line(filling(kind, stored) + name + ".data, " + elements(result).text() + ", " + filled + ");");
 }
 
 /// A product that is large enough for a call (passes/lower); others are loops by now.
@@ -518,19 +499,19 @@ void StatementPrinter::matrix_product(const Op& op) {
   if (!p || shares_out()) return contraction(op, n);
   const auto steps = [&](std::size_t operand, char second) {
     const bool turned = n.operands[operand].at[0].is(second);
-    const std::string row = dim(op.operands[operand], 1);
+    const std::string row = dim(op.operands[operand], 1).text();
     return turned ? ", 1, " + row : ", " + row + ", 1";
   };
   const auto size = [&](char letter) {
     const ir::SizeSource from = *ir::size_source(n, letter);
-    return dim(op.operands[from.operand], static_cast<std::size_t>(from.dimension));
+    return dim(op.operands[from.operand], static_cast<std::size_t>(from.dimension)).text();
   };
   const std::string sizes_of = size(p->i) + ", " + size(p->j) + ", " + size(p->k) + ", 1";
   const std::string fresh = adds_to_zeros(op, uses_) ? "1" : "0";
-  const std::string to = updated(op);
+  const Expression to = updated(op);
   const Factors f = factors(op, on_gpu("gemm"), p->x, p->y);
   line(f.routine + "(" + ws() + ", " + fresh + ", " + sizes_of + ", " + f.x + steps(p->x, p->k) + ", " + f.y + steps(p->y, p->j) +
-       ", " + to + ".data, " + dim(op.result(), 1) + ");");
+       ", " + member(to, "data").text() + ", " + dim(op.result(), 1).text() + ");");
   if (!f.mark.empty()) line("lt_device_leave(ws, " + f.mark + ");");
 }
 
@@ -553,7 +534,7 @@ StatementPrinter::Factors StatementPrinter::factors(const Op& op, const std::str
       }
       const std::string name = names_.unique("rounded");
       line("const lt_" + narrow + "* " + name + " = " + unit_.prelude().kernel("narrowed", kind, narrow) + "(ws, " + *data + ", " +
-           elements(op.operands[i]) + ");");
+           elements(op.operands[i]).text() + ");");
       *data = name;
     }
   }
@@ -575,15 +556,15 @@ bool StatementPrinter::shares_out() const {
 void StatementPrinter::product_of_parts(const Op& op) {
   const auto operand = [&](std::size_t i) { return text(op.operands[i]); };
   const auto part = [&](std::size_t tensor, std::size_t start) {
-    return atom(op.operands[tensor]) + ".data + " +
-           in_context(value(op.operands[start]), Precedence::additive);
+    return displaced(field(op.operands[tensor], "data"), value(op.operands[start])).text();
   };
   const std::string sizes_of = operand(12) + ", " + operand(13) + ", " + operand(14) + ", " + operand(3);
   const std::string a = part(1, 6) + ", " + operand(7) + ", " + operand(8);
   const std::string b = part(2, 9) + ", " + operand(10) + ", " + operand(11);
-  const std::string start = in_context(value(op.operands[4]), Precedence::additive), row = operand(5);
+  const Expression start = value(op.operands[4]);
+  const std::string row = operand(5);
   const std::string fresh = adds_to_zeros(op, uses_) ? "1" : "0";
-  const std::string to = updated(op);
+  const Expression to = updated(op);
   const bool team = shares_out();
   if (team) unit_.note_fork();
   const Kind kind = op.result()->type.element();
@@ -594,18 +575,18 @@ void StatementPrinter::product_of_parts(const Op& op) {
                                                      kind);
   const std::string memory = keeps ? ", " + atom(op.operands[15]) + ".data" : "";
   line(routine + "(" + ws() + ", " + (team ? std::to_string(unit_.options().threads) : fresh) + ", " +
-       sizes_of + ", " + a + ", " + b + ", " + to + ".data + " + start + ", " + row + memory + ");");
+       sizes_of + ", " + a + ", " + b + ", " + displaced(member(to, "data"), start).text() + ", " + row + memory + ");");
 }
 
 void StatementPrinter::argmax(const Op& op) {
   const Value* x = op.operands[0];
   const std::string at = where(op);
   const std::string call = unit_.prelude().kernel(on_gpu("argmax"), x->type.element()) + "(" + ws() + ", " +
-                           atom(x) + ".data, " + elements(x) + ", " +
+                           atom(x) + ".data, " + elements(x).text() + ", " +
                            ir::c_string(std::string(op.text ? op.text : "argmax") + " of an empty tensor" +
                                         (at.empty() ? "" : " (" + at + ")")) +
                            ")";
-  if (place_ != Place::host) return define_statement(op.result(), call);
+  if (place_ != Place::host) return define_statement(op.result(), Expression(call));
   const std::string place = names_.unique("place_at");
   line("const int64_t* " + place + " = " + call + ";");
   ++allocations_;
@@ -618,35 +599,32 @@ void StatementPrinter::reshaping(const Op& op) {
   if (op.is(Opcode::reshape_)) {
     if (elements(x) != elements(y)) {
       unit_.prelude().need("fail_shapes");
-      line("if (" + elements(x) + " != " + elements(y) + ") lt_fail_shapes(" + ws() + ", \"reshape\", " +
+      line("if (" + binary(elements(x), "!=", elements(y)).text() + ") lt_fail_shapes(" + ws() + ", \"reshape\", " +
            from + ".dim, " + number(dims(x).size()) + ", " + second + ".dim, " + number(dims(y).size()) +
            ", " + ir::c_string(where(op)) + ");");
     }
     const std::string shape = sizes(y);
-    define_statement(result, "{" + from + ".data, {" + (shape.empty() ? "1" : shape) + "}}");
+    define_statement(result, Expression("{" + from + ".data, {" + (shape.empty() ? "1" : shape) + "}}"));
     return set_dims(result, dims(y));
   }
   check_dims(op, x, 1, y, 1, dims(x).size() - 1);
   const bool known = dims(x)[0] >= 0 && dims(y)[0] >= 0;
   Dims d = dims(x);
   d[0] = known ? d[0] + dims(y)[0] : --symbols_;
-  std::string list = known ? std::to_string(d[0]) : dim(x, 0) + " + " + dim(y, 0);
-  const std::string rest = sizes(x, 1), x_size = elements(x), y_size = elements(y);
-  const std::string name = new_tensor(result, "new", list + (rest.empty() ? "" : ", " + rest));
+  const std::string list = known ? std::to_string(d[0]) : binary(dim(x, 0), "+", dim(y, 0)).text(), rest = sizes(x, 1);
+  const Expression to = member(new_tensor(result, "new", list + (rest.empty() ? "" : ", " + rest)), "data");
   set_dims(result, d);
   const bool host = place_ == Place::host;
   unit_.prelude().need(host ? "gpu" : "memcpy");
   const std::string copy = host ? "lt_gpu_copy(" + ws() + ", " : "memcpy(";
-  const std::string bytes = " * sizeof(" + unit_.target().element(x->type.element()) + ")";
-  const auto size = [&](const std::string& n) {
-    return "(unsigned long)" + (n.find(' ') == std::string::npos ? n : "(" + n + ")") + bytes;
-  };
-  line(copy + name + ".data, " + from + ".data, " + size(x_size) + ");");
-  line(copy + name + ".data + " + x_size + ", " + second + ".data, " + size(y_size) + ");");
+  const Expression bytes("sizeof(" + unit_.target().element(x->type.element()) + ")");
+  const auto size = [&](const Value* t) { return (cast_to("unsigned long", elements(t)) * bytes).text(); };
+  line(copy + to.text() + ", " + from + ".data, " + size(x) + ");");
+  line(copy + (to + elements(x)).text() + ", " + second + ".data, " + size(y) + ");");
 }
 
 /// Adds into a tensor (or stores, for `set`). The operation may be a ref_acc: its operands are the same.
-void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& op) {
+void StatementPrinter::accumulate(Opcode code, const Expression& to, const Op& op) {
   const Value* t = op.operands[0];
   const ir::Type& type = t->type.is_ref() ? t->type.content() : t->type;
   const Kind kind = type.element();
@@ -654,42 +632,39 @@ void StatementPrinter::accumulate(Opcode code, const std::string& to, const Op& 
     case Opcode::set_:
     case Opcode::add_at_: {
       const std::vector<const Value*> indices(op.operands.begin() + 1, op.operands.end() - 1);
-      const std::string element = to + ".data[" + offset(t, indices).text + "]";
+      const Expression element = element_at(member(to, "data"), offset(t, indices));
       const Expression z = value(op.operands.back());
       if (place_ == Place::host) {
         unit_.prelude().kernel("device_set", kind);
         return line(std::string("lt_device_") + (code == Opcode::set_ ? "set_" : "add_") +
-                    ir::kind_name(kind) + "(" + ws() + ", &" + element + ", " + z.text + ");");
+                    ir::kind_name(kind) + "(" + ws() + ", " + prefix("&", element).text() + ", " + z.text() + ");");
       }
       if (code == Opcode::set_) return line(assignment(element, z));
       if (!unit_.integers_wrap() && (kind == Kind::i64 || kind == Kind::i32)) {
         const std::string add = std::string("add_") + ir::kind_name(kind);
         unit_.prelude().need(add);
-        return line(element + " = lt_" + add + "(" + element + ", " + z.text + ");");
+        return line(assignment(element, called("lt_" + add, {element, z})));
       }
-      if (z.last.sign == '-' && z.last.left.empty()) return line(element + " -= " + z.last.right + ";");
-      return line(element + " += " + z.text + ";");
+      const bool negated = z.is(Expression::Form::prefix, "-");
+      return line(element.text() + (negated ? " -= " + beside(z, 0) : " += " + z.text()) + ";");
     }
     case Opcode::add_take_:
     case Opcode::add_slice_: {
       const Value *first = op.operands[1], *z = op.operands[2];
       const bool slice = code == Opcode::add_slice_;
-      const std::string row = text(first), stride = elements(t, 1);
+      const Expression row = value(first);
       check_dims(op, t, 1, z, slice ? 1 : 0, type.dims().size() - 1);
       if (!slice) {
         check_index(op, 1, t, 0);
       } else if (unit_.options().bounds_checks) {
         unit_.prelude().need("fail_slice");
-        line("if (" + row + " < 0 || " + row + " + " + dim(z, 0) + " > " + dim(t, 0) + ") lt_fail_slice(" +
-             ws() + ", " + row + ", " + row + " + " + dim(z, 0) + ", " + dim(t, 0) + ", " +
-             ir::c_string(where(op)) + ");");
+        const Expression end = binary(row, "+", dim(z, 0)), size = dim(t, 0);
+        line("if (" + binary(row, "<", integer_literal(0)).text() + " || " + binary(end, ">", size).text() + ") lt_fail_slice(" +
+             ws() + ", " + row.text() + ", " + end.text() + ", " + size.text() + ", " + ir::c_string(where(op)) + ");");
       }
-      const std::string start = value(first).integer == 0 ? ".data"
-                                           : ".data + " + in_context(value(first), Precedence::unary) +
-                                                 (stride == "1" ? "" : " * " + stride);
       return line(unit_.prelude().kernel(on_gpu("accumulate"), kind) + "(" +
-                  (place_ == Place::host ? ws() + ", " : "") + to + start + ", " + atom(z) + ".data, " +
-                  elements(z) + ");");
+                  (place_ == Place::host ? ws() + ", " : "") + (member(to, "data") + row * elements(t, 1)).text() + ", " + atom(z) + ".data, " +
+                  elements(z).text() + ");");
     }
     default:
       throw InternalError("no accumulation by " + std::string(ir::info(code).name));
@@ -712,18 +687,16 @@ bool StatementPrinter::known_tree(const Op& op) const {
 
 void StatementPrinter::tree(const Op& op) {
   const std::string t = atom(op.operands[0]);
-  const std::vector<std::string> varying = value(op.operands[0]).varying;
-  if (op.is(Opcode::tree_empty_))
-    return define(op, {t + ".node < 0", Precedence::relational, false, varying});
+  const Expression node = member(Expression(t).varying_with(value(op.operands[0])), "node"), empty = binary(node, "<", integer_literal(0));
+  if (op.is(Opcode::tree_empty_)) return define(op, empty);
   if (unit_.options().bounds_checks && !known_tree(op)) {
     const std::string at = where(op);
-    line("if (" + t + ".node < 0) " + ws() + "->fail(ws, " +
+    line("if (" + empty.text() + ") " + ws() + "->fail(ws, " +
          ir::c_string("the empty tree has no node" + (at.empty() ? "" : " (" + at + ")")) + ");");
   }
   if (op.is(Opcode::tree_value_))
-    return define(op, {t + ".value" + std::to_string(op.integer) + "[" + t + ".node]", Precedence::primary,
-                       false, varying});
-  define_statement(op.result(), t);
+    return define(op, element_at(Expression(t + ".value" + std::to_string(op.integer)), node));
+  define_statement(op.result(), Expression(t));
   const std::string child = text(op.result());
   line(child + ".node = " + t + (op.is(Opcode::tree_left_) ? ".left[" : ".right[") + t + ".node];");
 }

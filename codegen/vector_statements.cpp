@@ -1,5 +1,6 @@
 // Operations on vectors: arithmetic in the compilers' vector extension, elements of tensors lane by lane.
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "lantern/codegen/statement_printer.hpp"
@@ -61,104 +62,76 @@ void StatementPrinter::vector(const Op& op) {
   const auto function = [&](const char* name, Kind k) {
     return unit_.prelude().vector_function(name, k, lanes);
   };
-  const auto called = [&](const std::string& f) {
-    std::string list;
-    Expression e{""};
-    for (const Value* v : op.operands) {
-      const Expression x = value(v);
-      list += (list.empty() ? "" : ", ") + x.text;
-      e.reads_memory |= x.reads_memory;
-      e.calls |= x.calls;
-      e.varying.insert(e.varying.end(), x.varying.begin(), x.varying.end());
-    }
-    e.text = f + "(" + list + ")";
-    return e;
+  const auto on_operands = [&](const std::string& f) {
+    std::vector<Expression> arguments;
+    for (const Value* v : op.operands) arguments.push_back(value(v));
+    return called(f, std::move(arguments));
   };
+  const auto convert = [&](const Expression& x) { return called("__builtin_convertvector", {x, Expression(unit_.prelude().vector(kind, lanes))}); };
   switch (op.code) {
     case Opcode::lane_index_:
       // Most uses need the first lane alone. Elsewhere, like a splat, it is made on the spot.
-      bindings_[result] = {
-          {function("index", Kind::i64) + "()"}, false, false};
-      return;
+      return bind(result, called(function("index", Kind::i64), {}));
     case Opcode::lane_sum_:
       // A sum of products is added up with fused operations.
       if (const Op* m = op.operands[0]->def; m && m->is(Opcode::mul_) && uses_.count(m->result()) == 1 &&
                                              !is_splat(m->operands[0]) && !is_splat(m->operands[1]) &&
                                              bindings_.at(m->result()).pending)
         return define(op, dot(*m));
-      return define(op, called(unit_.prelude().vector_function("sum", kind, op.operands[0]->type.lanes())));
+      return define(op, on_operands(unit_.prelude().vector_function("sum", kind, op.operands[0]->type.lanes())));
     case Opcode::lane_max_:
     case Opcode::lane_min_: {
       const char* const which = op.is(Opcode::lane_max_) ? "largest" : "smallest";
-      return define(op, called(unit_.prelude().vector_function(which, kind, op.operands[0]->type.lanes())));
+      return define(op, on_operands(unit_.prelude().vector_function(which, kind, op.operands[0]->type.lanes())));
     }
     case Opcode::lane_any_:
       return define(
-          op, called(unit_.prelude().vector_function("any", Kind::boolean, op.operands[0]->type.lanes())));
+          op, on_operands(unit_.prelude().vector_function("any", Kind::boolean, op.operands[0]->type.lanes())));
     case Opcode::lane_splat_: {
       // Where an operator takes a scalar it gets the scalar itself; elsewhere the vector is made on the spot.
       const Value* x = op.operands[0];
-      const std::string name = x->def && x->def->is(Opcode::constant_) ? value(x).text : atom(x);
-      const std::string of = kind == Kind::boolean ? "-(int64_t)" + name : name;
-      bindings_[result] = {
-          {function("splat", kind) + "(" + of + ")", Precedence::primary, false, value(x).varying},
-          false,
-          false};
-      return;
+      if (!is_constant(x)) atom(x);
+      const Expression of = kind == Kind::boolean ? prefix("-", cast_to("int64_t", value(x))) : value(x);
+      return bind(result, called(function("splat", kind), {of}));
     }
     case Opcode::cast_:
     case Opcode::cast_like_: {
       const Kind from = op.operands[0]->type.kind();
       Expression x = value(op.operands[0]);
       if (from == kind) return define(op, x);
-      const std::string to = unit_.prelude().vector(kind, lanes);
-      if (kind == Kind::boolean)
-        return define(op, {as_mask("(" + in_context(x, Precedence::relational) + " != 0)", from, lanes),
-                           Precedence::primary, x.reads_memory, x.varying});
-      if (from == Kind::boolean) x.rewrite("-" + in_context(x, Precedence::unary), Precedence::unary);
+      if (kind == Kind::boolean) return define(op, as_mask(binary(x, "!=", integer_literal(0)), from, lanes));
+      if (from == Kind::boolean) x = prefix("-", x);
       if ((from == Kind::f64 || from == Kind::f32) && (kind == Kind::i32 || kind == Kind::i64))
-        return define(op, {unit_.prelude().saturating(from, kind, lanes) + "(" + x.text + ")",
-                           Precedence::primary, x.reads_memory, x.varying});
-      return define(op, {"__builtin_convertvector(" + x.text + ", " + to + ")", Precedence::primary,
-                         x.reads_memory, x.varying});
+        return define(op, called(unit_.prelude().saturating(from, kind, lanes), {x}));
+      return define(op, convert(x));
     }
     case Opcode::select_:
-      return define(op, called(function("select", kind)));
+      return define(op, on_operands(function("select", kind)));
     case Opcode::min_:
-      return define(op, called(function("min", kind)));
+      return define(op, on_operands(function("min", kind)));
     case Opcode::max_:
-      return define(op, called(function("max", kind)));
+      return define(op, on_operands(function("max", kind)));
     case Opcode::imin_:
-      return define(op, called(function("imin", kind)));
+      return define(op, on_operands(function("imin", kind)));
     case Opcode::imax_:
-      return define(op, called(function("imax", kind)));
+      return define(op, on_operands(function("imax", kind)));
     case Opcode::land_:
     case Opcode::lor_: {
       if (const Value* const v = passes::told_from_minus_zero(op.operands[0], op.operands[1], is_splat_of); v && op.is(Opcode::lor_)) {
         const Kind of = v->type.kind(), bits = of == Kind::f32 ? Kind::i32 : Kind::i64;
-        const Expression x = value(v);
-        return define(op, {as_mask("((" + unit_.prelude().vector(bits, lanes) + ")" + in_context(x, Precedence::unary) + " != " +
-                                       (of == Kind::f32 ? "(-2147483647 - 1))" : "(-9223372036854775807 - 1))"),
-                                   of, lanes),
-                           Precedence::primary, x.reads_memory, x.varying});
+        const Expression minus_zero = integer_literal(of == Kind::f32 ? std::numeric_limits<std::int32_t>::min()
+                                                                      : std::numeric_limits<std::int64_t>::min());
+        return define(op, as_mask(binary(cast_to(unit_.prelude().vector(bits, lanes), value(v)), "!=", minus_zero), of, lanes));
       }
-      const Expression x = value(op.operands[0]), y = value(op.operands[1]);
-      Expression e{"(" + in_context(x, Precedence::primary) + (op.is(Opcode::land_) ? " & " : " | ") +
-                       in_context(y, Precedence::primary) + ")",
-                   Precedence::primary, false, x.varying};
-      e.varying.insert(e.varying.end(), y.varying.begin(), y.varying.end());
-      return define(op, std::move(e));
+      return define(op, binary(value(op.operands[0]), op.is(Opcode::land_) ? "&" : "|", value(op.operands[1])));
     }
-    case Opcode::lnot_: {
-      const Expression x = value(op.operands[0]);
-      return define(op, {"~" + in_context(x, Precedence::unary), Precedence::unary, false, x.varying});
-    }
+    case Opcode::lnot_:
+      return define(op, prefix("~", value(op.operands[0])));
     case Opcode::sign_: {
       // Comparisons give -1 where they hold.
-      const std::string x = atom(op.operands[0]), zero = kind == Kind::f32 ? "0.0f" : "0.0";
-      return define(op, {"__builtin_convertvector((" + x + " < " + zero + ") - (" + x + " > " + zero + "), " +
-                             unit_.prelude().vector(kind, lanes) + ")",
-                         Precedence::primary, false, value(op.operands[0]).varying});
+      atom(op.operands[0]);
+      const Expression x = value(op.operands[0]), zero = float_literal(0, kind);
+      return define(op, convert(binary(binary(x, "<", zero), "-", binary(x, ">", zero))));
     }
     default:
       break;
@@ -173,39 +146,31 @@ void StatementPrinter::vector(const Op& op) {
   // Lanes in equal steps are made on the spot where they are not just an index: as with lane_index.
   const auto steps = lane_steps(result);
   const bool in_steps = steps.has_value();
-  if (may_wrap(op, op.operands[0]->type.kind()) && !(steps && steps->step.integer == 1)) {
-    Expression e = called(function(("wrapping_" + std::string(ir::info(op.code).name)).c_str(), kind));
-    if (!in_steps) return define(op, std::move(e));
-    bindings_[result] = {std::move(e), false, false};
-    return;
+  if (may_wrap(op, op.operands[0]->type.kind()) && !(steps && steps->step.integer() == 1)) {
+    Expression e = on_operands(function(("wrapping_" + std::string(ir::info(op.code).name)).c_str(), kind));
+    return in_steps ? bind(result, std::move(e)) : define(op, std::move(e));
   }
   if (call == std::string_view::npos) {
     std::vector<std::string> functions;
     Expression e = substitute(pattern, operands, unit_.target(), kind, functions);
     const Kind of = op.operands[0]->type.kind();
-    if (kind == Kind::boolean && of == Kind::f32) e.rewrite(as_mask(e.text, of, lanes), Precedence::primary);
-    if (!in_steps) return define(op, std::move(e));
-    bindings_[result] = {std::move(e), false, false};
-    return;
+    if (kind == Kind::boolean) e = as_mask(e, of, lanes);
+    return in_steps ? bind(result, std::move(e)) : define(op, std::move(e));
   }
-  define(op, called(function(std::string(pattern.substr(0, call)).c_str(), kind)));
+  define(op, on_operands(function(std::string(pattern.substr(0, call)).c_str(), kind)));
 }
 
 /// What a comparison of vectors of a kind gives, as a vector of truth values.
-std::string StatementPrinter::as_mask(const std::string& comparison, Kind kind, int lanes) {
+Expression StatementPrinter::as_mask(const Expression& comparison, Kind kind, int lanes) {
   if (kind != Kind::f32) return comparison;
-  return "__builtin_convertvector(" + comparison + ", " + unit_.prelude().vector(Kind::boolean, lanes) + ")";
+  return called("__builtin_convertvector", {comparison, Expression(unit_.prelude().vector(Kind::boolean, lanes))});
 }
 
 /// The sum of the lanes of a product.
 Expression StatementPrinter::dot(const Op& product) {
   const ir::Type& type = product.result()->type;
-  const Expression x = value(product.operands[0]), y = value(product.operands[1]);
-  Expression e{
-      unit_.prelude().vector_function("dot", type.kind(), type.lanes()) + "(" + x.text + ", " + y.text + ")",
-      Precedence::primary, x.reads_memory || y.reads_memory, x.varying};
-  e.varying.insert(e.varying.end(), y.varying.begin(), y.varying.end());
-  return e;
+  return called(unit_.prelude().vector_function("dot", type.kind(), type.lanes()),
+                {value(product.operands[0]), value(product.operands[1])});
 }
 
 /// Where a vector of indices starts, and how far it is from lane to lane, if that is the same everywhere.
@@ -220,24 +185,16 @@ std::optional<StatementPrinter::LaneSteps> StatementPrinter::lane_steps(const Va
     if (!steps) continue;
     const Expression by = value(y->def->operands[0]);
     const auto product = [&](const Expression& e) {
-      if (e.integer == 0 || by.integer == 1) return e;
-      return e.integer == 1 ? by : applied(*op, {e, by});
+      if (e.integer() == 0 || by.integer() == 1) return e;
+      return e.integer() == 1 ? by : applied(*op, {e, by});
     };
     if (op->is(Opcode::mul_)) return LaneSteps{product(steps->start), product(steps->step)};
-    if (steps->start.integer == 0 && op->is(Opcode::add_)) return LaneSteps{by, steps->step};
     const bool minus = op->is(Opcode::sub_);
-    const Expression &left = i == 0 ? steps->start : by, &right = i == 0 ? by : steps->start;
     // What is added comes behind, so that sums of neighbours have the same text.
-    Expression e{
-        minus ? in_context(left, Precedence::additive) + " - " + in_context(right, Precedence::multiplicative)
-              : in_context(steps->start, Precedence::additive) + " + " +
-                    in_context(by, Precedence::multiplicative),
-        Precedence::additive, left.reads_memory || right.reads_memory, left.varying};
-    if (right.integer == 0) e = left;
-    e.varying.insert(e.varying.end(), right.varying.begin(), right.varying.end());
+    Expression e = !minus ? steps->start + by : i == 0 ? steps->start - by : by - steps->start;
     Expression step = steps->step;
     if (minus && i == 1) {
-      if (step.integer != 1) return {};
+      if (step.integer() != 1) return {};
       step = integer_literal(-1);
     }
     return LaneSteps{std::move(e), std::move(step)};
@@ -265,50 +222,48 @@ void StatementPrinter::lanes_access(const Op& op) {
     }
   std::optional<LaneSteps> steps;
   if (vectors == 1) steps = lane_steps(indices[which]);
-  const bool follow = steps && steps->step.integer == 1;
-  const std::string count =
-      some ? in_context(value(op.operands.back()), Precedence::additive) : std::to_string(lanes);
+  const bool follow = steps && steps->step.integer() == 1;
+  const Expression number = some ? value(op.operands.back()) : integer_literal(lanes);
+  const std::string& count = number.text();
 
   for (std::size_t i = 0; i < rank; ++i) {
     if (!indices[i]->type.is_vector()) {
       check_index(op, 1 + i, t, i);
     } else if (unit_.options().bounds_checks && !(is_lane_index(indices[i]) && dims(t)[i] == lanes)) {
       const passes::KnownRange known = ranges_->of(op, 1 + i);
-      if ((known.low && known.high) || checked_before(op, known)) continue;
+      if (known.is_inside() || checked_before(op, known)) continue;
       if (steps && i == which && !follow) {
         unit_.prelude().need("check_steps");
-        line("lt_check_steps(" + ws() + ", " + steps->start.text + ", " + steps->step.text + ", " + count +
-             ", " + dim(t, i) + ", " + ir::c_string(where(op)) + ");");
+        line("lt_check_steps(" + ws() + ", " + steps->start.text() + ", " + steps->step.text() + ", " + count +
+             ", " + dim(t, i).text() + ", " + ir::c_string(where(op)) + ");");
       } else if (steps && i == which) {
         unit_.prelude().need("fail_index");
-        const std::string first = in_context(steps->start, Precedence::additive), n = dim(t, i);
-        const std::string below = known.low ? "" : first + " < 0";
-        const std::string beyond = known.high ? "" : first + " > " + n + " - " + count;
-        const std::string bad = known.high  ? first
-                                : known.low ? first + " > " + n + " ? " + first + " : " + n
-                                            : below + " || " + first + " > " + n + " ? " + first + " : " + n;
-        line("if (" + below + (below.empty() || beyond.empty() ? "" : " || ") + beyond + ") lt_fail_index(" +
-             ws() + ", " + bad + ", " + n + ", " + ir::c_string(where(op)) + ");");
+        const Expression first = steps->start, n = dim(t, i), larger = binary(first, ">", n);
+        const Expression below = binary(first, "<", integer_literal(0)), beyond = binary(first, ">", binary(n, "-", number));
+        const Expression outside = known.low ? beyond : known.high ? below : binary(below, "||", beyond);
+        const Expression bad = known.high ? first : conditional(known.low ? larger : binary(below, "||", larger), first, n);
+        line("if (" + outside.text() + ") lt_fail_index(" + ws() + ", " + bad.text() + ", " + n.text() + ", " +
+             ir::c_string(where(op)) + ");");
       } else {
         line(unit_.prelude().vector_function("check", Kind::i64, lanes) + "(" + ws() + ", " +
-             text(indices[i]) + ", " + count + ", " + dim(t, i) + ", " + ir::c_string(where(op)) + ");");
+             text(indices[i]) + ", " + count + ", " + dim(t, i).text() + ", " + ir::c_string(where(op)) + ");");
       }
     }
   }
 
   // The offset: of the first lane where the others follow in equal steps, else a vector.
   const Kind kind = t->type.element();
-  const std::string data = reads ? atom(t) : updated(op);
+  const Expression data = reads ? field(t, "data") : member(updated(op), "data");
   const auto index = [&](std::size_t i) { return steps && i == which ? steps->start : value(indices[i]); };
   // `other` represents the vector among the indices.
   const auto offset_with = [&](const Expression& other) {
     const auto at = [&](std::size_t i) { return i == which ? other : index(i); };
     Expression e = at(0);
-    for (std::size_t i = 1; i < rank; ++i) e = in_row(e, dim(t, i), at(i));
+    for (std::size_t i = 1; i < rank; ++i) e = e * dim(t, i) + at(i);
     return e;
   };
-  Expression offset = offset_with(index(which));
-  std::string arguments = data + ".data, " + offset.text;
+  const Expression offset = offset_with(index(which));
+  std::vector<Expression> arguments{data, offset};
   std::string name = reads ? "gather" : adds ? "add_scatter" : "scatter";
   if (!steps && vectors == 1) {
     // What is the same in all lanes goes to the start: of x[3 * j], x[3 * j + 1], x[3 * j + 2] the lanes are
@@ -321,65 +276,59 @@ void StatementPrinter::lanes_access(const Op& op) {
       for (const std::size_t i : {0u, 1u})
         if (!more && sum && sum->is(Opcode::add_) && is_splat(sum->operands[i])) {
           const Expression by = value(sum->operands[i]->def->operands[0]);
-          alike = alike.integer == 0 ? by : applied(*sum, {alike, by});
+          alike = alike.integer() == 0 ? by : applied(*sum, {alike, by});
           own = sum->operands[1 - i];
           more = true;
         }
     }
     alike = offset_with(alike);
-    const std::string row = elements(t, which + 1);
-    arguments = data + ".data" + (alike.integer == 0 ? "" : " + " + in_context(alike, Precedence::additive)) +
-                ", " +
-                (row == "1" ? text(own) : in_context(value(own), Precedence::multiplicative) + " * " + row);
+    arguments = {displaced(data, alike), value(own) * elements(t, which + 1)};
   }
-  StridedWrites strided;
+  WrittenLanes written;
   if (steps) {
-    arguments = data + ".data" + (offset.integer == 0 ? "" : " + " + in_context(offset, Precedence::additive));
+    arguments = {displaced(data, offset)};
     name = reads ? "load" : adds ? "add" : "store";
-    const std::string row = elements(t, which + 1);
-    const bool small =
-        row == "1" && (steps->step.integer == 2 || steps->step.integer == 3 || steps->step.integer == 4);
+    const Expression row = elements(t, which + 1), step = steps->step * row;
+    const std::int64_t few = step.integer().value_or(0);
+    const bool innermost = row.integer() == 1, small = innermost && few >= 2 && few <= 4;
     const bool every =
-        small && (reads ? kind != Kind::boolean && (steps->step.integer != 4 || lanes >= 4)
+        small && (reads ? kind != Kind::boolean && (few != 4 || lanes >= 4)
                         : adds && !some && lanes % 8 == 0 && (kind == Kind::f64 || kind == Kind::i64));
-    if (small && !reads && !some) strided = {steps->step.integer.value_or(0), arguments, every};
+    if (innermost && !reads && !some && few >= -1 && few <= 4) written = {few, arguments[0], every};
     if (every) {
-      name += "_every" + steps->step.text;
-    } else if (row == "1" && steps->step.integer == -1 && !some && kind != Kind::boolean) {
+      name += "_every" + step.text();
+    } else if (innermost && few == -1 && !some && kind != Kind::boolean) {
       name += "_back";
-    } else if (!follow || row != "1") {
-      const std::string step = in_context(steps->step, Precedence::multiplicative);
-      arguments += ", " + (follow ? row : row == "1" ? step : step + " * " + row);
+    } else if (!follow || !innermost) {
+      arguments.push_back(step);
       name += "_strided";
     }
   }
   if (some) name += "_some";
   const std::string function = unit_.prelude().vector_function(name, kind, lanes);
   if (reads) {
-    const Expression tensor = value(t);
-    offset.varying.insert(offset.varying.end(), tensor.varying.begin(), tensor.varying.end());
-    const std::string text = function + "(" + arguments + (some ? ", " + count : "") + ")";
-    return define(op, {text, Precedence::primary, true, offset.varying});
+    if (some) arguments.push_back(number);
+    return define(op, called(function, std::move(arguments)).reading_memory());
   }
-  if (const bool back = name.ends_with("_back"); name == "store" || name == "add" || back || strided.step > 0) {
-    std::vector<JoinedWrite> writes{{"", 0, adds}};
+  if (written.step != 0) {
+    std::vector<JoinedWrite> writes{{{}, 0, adds}};
     if (const auto before = joined_.find(&op); before != joined_.end()) {
       writes = std::move(before->second);
       joined_.erase(before);
     }
-    const auto distance = distance_to_next(op, 1 + which, writes, strided.step);
-    if (distance || writes.size() > 1) writes.back().value = atom(op.operands[rank + 1]);
+    const auto distance = distance_to_next(op, 1 + which, writes, written.step);
+    if (distance || writes.size() > 1) writes.back().value = Expression(atom(op.operands[rank + 1]));
     if (distance) {
       const Op* const next = uses_.user(op.result());
-      writes.push_back({"", writes.back().place + *distance, next->is(Opcode::add_at_)});
+      writes.push_back({{}, writes.back().place + *distance, next->is(Opcode::add_at_)});
       joined_[next] = std::move(writes);
       return;
     }
-    if (writes.size() > 1)
-      return strided.step > 0 ? interleaved_writes(op, writes, strided)
-                            : joined_writes(op, writes, arguments, back);
+    if (writes.size() > 1) return joined_writes(op, writes, written);
   }
-  line(function + "(" + arguments + ", " + text(op.operands[rank + 1]) + (some ? ", " + count : "") + ");");
+  arguments.push_back(value(op.operands[rank + 1]));
+  if (some) arguments.push_back(number);
+  line(called(function, std::move(arguments)).text() + ";");
 }
 
 /// How far from the elements that an iteration of a loop writes those lie that it adds to next, in the same
@@ -398,7 +347,6 @@ std::optional<std::int64_t> StatementPrinter::distance_to_next(const Op& write, 
       next->operands[0] != write.result() || !(next->operands[index]->type == write.operands[index]->type))
     return {};
   const bool sets = next->is(Opcode::set_);
-  if (sets && step == 0) return {};
   for (std::size_t i = 1; i + 1 < write.operands.size(); ++i)
     if (i != index && next->operands[i] != write.operands[i]) return {};
   const auto [from, from_base, from_by] = without_constants(write.operands[index]);
@@ -415,59 +363,42 @@ std::optional<std::int64_t> StatementPrinter::distance_to_next(const Op& write, 
   return distance;
 }
 
-/// Writes of one iteration with a stride, the last with its first lane at an address:
-/// where they interleave, so that they leave out no element, they are made as whole vectors.
-void StatementPrinter::interleaved_writes(const Op& last, const std::vector<JoinedWrite>& writes,
-                                          const StridedWrites& strided) {
+/// The writes of one iteration. With a step of one or minus one they overlap, and the sums are made in registers; with a
+/// larger one they are whole vectors where they leave out no element.
+void StatementPrinter::joined_writes(const Op& last, const std::vector<JoinedWrite>& writes, const WrittenLanes& lanes) {
   const ir::Type& type = last.operands.back()->type;
-  const std::int64_t lowest = std::ranges::min(writes, {}, &JoinedWrite::place).place,
+  const std::int64_t step = lanes.step, lowest = std::ranges::min(writes, {}, &JoinedWrite::place).place,
                      highest = std::ranges::max(writes, {}, &JoinedWrite::place).place;
-  const bool rises = steps_by(last.parent) > 0;
+  const bool rises = (steps_by(last.parent) > 0) != (step < 0);
+  const auto print = [&](const std::string& name, std::int64_t place, std::vector<Expression> arguments) {
+    const std::int64_t by = place - writes.back().place;
+    const Expression distance = integer_literal(std::abs(by));
+    arguments.insert(arguments.begin(), by < 0 ? lanes.first - distance : lanes.first + distance);
+    line(called(unit_.prelude().vector_function(name, type.kind(), type.lanes()), std::move(arguments)).text() + ";");
+  };
   const auto written = [&](std::int64_t place) {
     return std::ranges::find(writes, place, &JoinedWrite::place) != writes.end();
   };
   bool all = true;
-  for (std::int64_t k = 0; k < strided.step; ++k) all &= written(rises ? highest - k : lowest + k);
-  const auto address = [&](std::int64_t place) {
-    const std::int64_t by = place - writes.back().place;
-    return strided.address + (by == 0 ? "" : (by > 0 ? " + " : " - ") + std::to_string(std::abs(by)));
-  };
-  const std::string step = std::to_string(strided.step);
+  for (std::int64_t k = 0; k < step; ++k) all &= written(rises ? highest - k : lowest + k);
   if (!all) {
     for (const JoinedWrite& w : writes) {
-      const bool every = w.adds && strided.adds_every;
-      const std::string name =
-          (w.adds ? "add_" : "store_") + (every ? "every" + step : std::string("strided"));
-      line(unit_.prelude().vector_function(name, type.kind(), type.lanes()) + "(" + address(w.place) +
-           (every ? "" : ", " + step) + ", " + w.value + ");");
+      const std::string name = w.adds ? "add_" : "store_";
+      if (w.adds && lanes.adds_every)
+        print(name + "every" + std::to_string(step), w.place, {w.value});
+      else
+        print(name + "strided", w.place, {integer_literal(step), w.value});
     }
     return;
   }
-  std::string name = "interleaved" + step + (rises ? "_up" : "_down"), values;
-  for (const JoinedWrite& w : writes) {
-    name += (w.adds ? "_add" : "_set") + std::to_string(w.place - lowest);
-    values += ", " + w.value;
-  }
-  line(unit_.prelude().vector_function(name, type.kind(), type.lanes()) + "(" + address(lowest) + values +
-       ");");
-}
-
-/// Writes of one iteration, the last with its first lane at `address`: the sums of what overlaps are made in
-/// registers.
-void StatementPrinter::joined_writes(const Op& last, const std::vector<JoinedWrite>& writes,
-                                     const std::string& address, bool back) {
-  const std::int64_t lowest = std::ranges::min(writes, {}, &JoinedWrite::place).place;
-  const ir::Type& type = last.operands.back()->type;
-  const bool rises = (steps_by(last.parent) > 0) != back;
-  std::string name = back ? "joined_back" : "joined", values;
+  std::string name = step == 1 ? "joined" : step == -1 ? "joined_back" : "interleaved" + std::to_string(step);
   name += rises ? "_up" : "_down";
+  std::vector<Expression> values;
   for (const JoinedWrite& w : writes) {
     name += (w.adds ? "_add" : "_set") + std::to_string(w.place - lowest);
-    values += ", " + w.value;
+    values.push_back(w.value);
   }
-  const std::int64_t first = lowest - writes.back().place - (back ? type.lanes() - 1 : 0);
-  const std::string at = first == 0 ? "" : (first > 0 ? " + " : " - ") + std::to_string(std::abs(first));
-  line(unit_.prelude().vector_function(name, type.kind(), type.lanes()) + "(" + address + at + values + ");");
+  print(name, step < 0 ? lowest - (type.lanes() - 1) : lowest, std::move(values));
 }
 
 }  // namespace lantern::codegen

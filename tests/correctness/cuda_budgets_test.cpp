@@ -106,6 +106,21 @@ TEST_CASE("sums into large tensors by their rows", "[cuda]") {
   const Emulated behind(compile(guarded, {.target = Target::cuda, .name = "behind"}).source("cuda"), "behind", true);
   lantern::test::compare(behind(floats({1100, 32}), labels(0, 1), floats({121, 32})).at(0),
                          compile(guarded, {.target = Target::c})(floats({1100, 32}), labels(0, 1), floats({121, 32})), 0);
+  // A key that the iteration's number is taken from: in the kernel it is the first number and what was counted since.
+  const auto behind_first = [](Matrix w, Labels at, Matrix t) {
+    return FOR(3, at.dim(0), w, [&](Rep<std::int64_t> i, Matrix rows) {
+      const Rep<std::int64_t> k = at[i] - i;
+      return FOR(0, t.dim(1), rows, [&](Rep<std::int64_t> j, Matrix next) { return next.set(k, j, next(k, j) + t(i, j)); });
+    });
+  };
+  const Emulated keyed(compile(behind_first, {.target = Target::cuda, .name = "keyed"}).source("cuda"), "keyed", true);
+  auto shifted = labels(121, 1);
+  for (std::int64_t i = 0; i < 121; ++i) shifted.data[static_cast<std::size_t>(i)] = i + i % 2;
+  for (const bool backwards : {false, true}) {
+    keyed.backwards(backwards);
+    lantern::test::compare(keyed(floats({1100, 32}), shifted, floats({121, 32})).at(0),
+                           compile(behind_first, {.target = Target::c})(floats({1100, 32}), shifted, floats({121, 32})), 0);
+  }
   auto wrong = labels(121, 1100);
   wrong.data[45] = 1100;
   wrong.data[41] = -3;
