@@ -73,6 +73,16 @@ TEST_CASE("checks that cannot fail are not printed") {
   none(grad([](A a) { return total(0, a.size() - 1, [&](I i) { return a[i] * a[i + 1]; }); }));
 }
 
+TEST_CASE("what a tape gives back has the shape of what was saved") {
+  const Checks c = checks_of(grad<0>([](A a, I n) {
+    const A last = FOR(0, n, a, [](I, A x) {
+      return FOR(0, x.size(), x, [&](I i, A y) { return y.set(i, x[i] * x[x.size() - 1 - i]); });
+    });
+    return total(0, last.size(), [&](I i) { return last[i]; });
+  }));
+  CHECK(c.in_place + c.before_loops == 0);
+}
+
 TEST_CASE("a count down stays above zero") {
   const Checks c = checks_of([](A a) {
     return WHILE(

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "lantern/ir/op.hpp"
-#include "lantern/ir/shape.hpp"
 
 namespace lantern::passes {
 
@@ -62,7 +61,7 @@ std::optional<IndexSteps> index_steps(const Value* index) {
 
 }  // namespace
 
-IndexRanges::IndexRanges(const ir::Function& function, const LiveUses& uses) : uses_(uses) {
+IndexRanges::IndexRanges(const ir::Function& function, const LiveUses& uses) : uses_(uses), shapes_(function) {
   block(function.body);
 }
 
@@ -148,7 +147,7 @@ IndexRanges::Sum IndexRanges::sum_of(const Value* v) {
 }
 
 IndexRanges::Sum IndexRanges::size_of(const Value* t, std::size_t dimension) {
-  const Value* from = shape_source(t);
+  const Value* from = shapes_.of(t);
   for (const Value* v : {t, from}) {
     const ir::Type& type = v->type.is_ref() ? v->type.content() : v->type;
     if (type.dims()[dimension] != ir::dynamic) return {type.dims()[dimension], {}, true};
@@ -163,53 +162,6 @@ IndexRanges::Sum IndexRanges::size_of(const Value* t, std::size_t dimension) {
                            : difference(sum_of(op->operands[2]), sum_of(op->operands[1]));
   }
   return unknown(from, static_cast<int>(dimension));
-}
-
-// ---- shapes
-
-/// The value that a tensor has its shape from.
-const Value* IndexRanges::shape_source(const Value* t) {
-  const Value* v = t;
-  for (;;) {
-    if (const Value* const* known = sources_.find(v)) {
-      v = *known;
-      if (v->def) break;  // of a loop's state more may be known by now
-    }
-    const Op* op = v->def;
-    if (!op) {
-      const Op* around = v->block->parent;
-      if (!around || !around->is(Opcode::loop_) || !keeps_shape(*around, v->index)) break;
-      v = around->operands[v->index];
-    } else if (op->is(Opcode::loop_)) {
-      if (!keeps_shape(*op, v->index)) break;
-      v = op->operands[v->index];
-    } else if (op->is(Opcode::branch_)) {
-      const Value* then = shape_source(op->blocks[0]->ops.back()->operands[v->index]);
-      if (then != shape_source(op->blocks[1]->ops.back()->operands[v->index]) || then == v) break;
-      if (!ir::visible_from(then, op->parent)) break;
-      v = then;
-    } else if (const Value* like = ir::shaped_like(*op); like && like->type.is_tensor()) {
-      v = like;
-    } else {
-      break;
-    }
-  }
-  sources_[t] = v;
-  return v;
-}
-
-/// True where a tensor that a loop carries has one shape in all iterations.
-bool IndexRanges::keeps_shape(const Op& loop, std::size_t state) {
-  constexpr signed char not_known = -1, no = 0, yes = 1, being_asked = 2;
-  auto& all = keeps_[&loop];
-  if (all.empty()) all.assign(loop.operands.size(), not_known);
-  if (all[state] != not_known) return all[state] == yes;
-  all[state] = being_asked;
-  const Block* body = loop.blocks[1];
-  const Value* source = shape_source(body->ops.back()->operands[state]);
-  const bool same = source == body->params[state] || source == shape_source(loop.operands[state]);
-  keeps_[&loop][state] = same ? yes : no;
-  return same;
 }
 
 // ---- what is known
@@ -281,6 +233,7 @@ void IndexRanges::block(const Block* b) {
 }
 
 void IndexRanges::operation(const Op& op) {
+  shapes_.note(&op);
   switch (op.code) {
     case Opcode::branch_:
       return branch(op);

@@ -1,4 +1,4 @@
-// Which checks of indices can never fail, so that nothing is printed for them.
+// Elimination of bounds checks: which checks of indices can never fail, so that none is printed.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "lantern/compiler/passes/analysis/index_form.hpp"
 #include "lantern/compiler/passes/analysis/live_uses.hpp"
+#include "lantern/compiler/passes/analysis/shapes.hpp"
 #include "lantern/ir/graph.hpp"
 #include "lantern/ir/pointer_map.hpp"
 
@@ -116,8 +117,6 @@ class IndexRanges {
     std::int64_t step = 1;
   };
   std::optional<Lanes> lanes(const ir::Value* index);
-  const ir::Value* shape_source(const ir::Value* t);
-  bool keeps_shape(const ir::Op& loop, std::size_t state);
 
   static void add(Sum& to, const Sum& x, std::int64_t factor);
   static Sum difference(const Sum& x, const Sum& y, std::int64_t constant = 0);
@@ -142,13 +141,12 @@ class IndexRanges {
   void forget(std::size_t facts);
 
   const LiveUses& uses_;
+  Shapes shapes_;
   std::optional<Counting> counting_;  ///< of the loop whose body is being walked
   std::vector<Sum> facts_;
   std::vector<Unknown> unknowns_;
   std::unordered_map<const ir::Value*, std::vector<std::pair<int, int>>> numbers_;  ///< dimension, unknown
   ir::PointerMap<const ir::Value, Sum> sums_;
-  ir::PointerMap<const ir::Value, const ir::Value*> sources_;
-  std::unordered_map<const ir::Op*, std::vector<signed char>> keeps_;  ///< -1: not known, 2: being asked
   std::unordered_map<const ir::Op*, std::vector<KnownRange>> known_;
   std::unordered_map<const ir::Op*, std::vector<LoopCheck>> checks_;
   ir::PointerSet<const ir::Op> exact_, sized_;

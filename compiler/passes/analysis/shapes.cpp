@@ -47,8 +47,11 @@ void Shapes::note_loop(const Op* loop) {
 
 void Shapes::note_ways(const Op* op) {
   for (std::size_t i = 0; i < op->results.size(); ++i)
-    if (op->results[i]->type.is_tensor())
-      if (const Value* const by = origin_of_ways(*op, i)) origins_[op->results[i]] = of(by);
+    if (Value* const result = op->results[i]; result->type.is_tensor()) {
+      const Value* const by = origin_of_ways(*op, i);
+      // A result that was looked at before may have the shape of state whose origin was not known then.
+      if (Value* const from = of(by ? by : of(result)); from != result) origins_[result] = from;
+    }
 }
 
 /// What has the shape of a branch's result on both sides, or the argument that has that of a call's. Each result is
