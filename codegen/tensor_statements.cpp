@@ -659,8 +659,9 @@ void StatementPrinter::accumulate(Opcode code, const Expression& to, const Op& o
       } else if (unit_.options().bounds_checks) {
         unit_.prelude().need("fail_slice");
         const Expression end = binary(row, "+", dim(z, 0)), size = dim(t, 0);
-        line("if (" + binary(row, "<", integer_literal(0)).text() + " || " + binary(end, ">", size).text() + ") lt_fail_slice(" +
-             ws() + ", " + row.text() + ", " + end.text() + ", " + size.text() + ", " + ir::c_string(where(op)) + ");");
+        const Expression outside = binary(binary(row, "<", integer_literal(0)), "||", binary(end, ">", size));
+        line("if (" + outside.text() + ") lt_fail_slice(" + ws() + ", " + row.text() + ", " + end.text() + ", " + size.text() + ", " +
+             ir::c_string(where(op)) + ");");
       }
       return line(unit_.prelude().kernel(on_gpu("accumulate"), kind) + "(" +
                   (place_ == Place::host ? ws() + ", " : "") + (member(to, "data") + row * elements(t, 1)).text() + ", " + atom(z) + ".data, " +

@@ -1,6 +1,9 @@
 // Expressions as trees: operators put parentheses where C needs them, and what an expression is made of decides how it is
 // assigned, not what it looks like.
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <regex>
 
 #include "lantern/codegen/c/print_c.hpp"
 #include "lantern/codegen/expression.hpp"
@@ -99,4 +102,23 @@ TEST_CASE("a negative literal is the negation of the other") {
   CHECK_FALSE(float_literal(2.5, ir::Kind::f64).is(Expression::Form::prefix, "-"));
   CHECK(minus.is(Expression::Form::prefix, "-"));
   CHECK(minus.integer() == -3);
+}
+
+TEST_CASE("printers leave operators beside expressions to the tree") {
+  // "x.text() + \" * \"" would be right only where x binds tightly enough.
+  const std::string op = R"((\+|-|\*|/|%|<|>|<=|>=|==|!=|\?|&|\||&&|\|\|))";
+  const std::regex pasted(R"(text\([^()]*\)\)? \+ " )" + op + " ");
+  int files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(LANTERN_TEST_DIR "/../codegen")) {
+    const std::string name = file.path().filename().string();
+    if (!name.ends_with(".cpp") || name == "expression.cpp") continue;
+    ++files;
+    std::ifstream in(file.path());
+    for (std::string line; std::getline(in, line);) {
+      CAPTURE(name, line);
+      CHECK_FALSE(std::regex_search(line, pasted));
+    }
+  }
+  CHECK(files > 10);
+  CHECK(std::regex_search(std::string(R"(line(x.text() + " * " + y.text()))"), pasted));
 }

@@ -1,5 +1,4 @@
 // Loops in lanes: the same numbers as without, at every length, and the accuracy of the functions they call.
-#include <array>
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -791,9 +790,11 @@ TEST_CASE("truth values that are loaded in lanes are those before the iteration 
   const auto turned = [](Rep<Tensor<bool, dyn>> was, Vec x) {
     const Int n = x.size();
     return FOR(0, n, std::tuple(was, x), [&](Int i, Rep<Tensor<bool, dyn>> b, Vec y) {
-      const std::array<Num, 1> chosen{select(b(i) & (x[i] < 0.3), x[i], 2.0)};  // a value without a name of its own
-      const Rep<Tensor<bool, dyn>> next = b.set(i, x[i] > 0.1);
-      return std::tuple(next, Vec(y.set(i, chosen[0])));
+      const auto write = [&](const Rep<bool>& condition) {
+        const Rep<Tensor<bool, dyn>> next = b.set(i, x[i] > 0.1);
+        return std::tuple(next, Vec(y.set(i, select(condition, x[i], 2.0))));
+      };
+      return write(b(i) & (x[i] < 0.3));
     });
   };
   const auto fast = compile(turned, lanes), slow = compile(turned, scalar());
