@@ -1,4 +1,4 @@
-// What becomes of a tensor in a loop's iterations, and which of the writes to it may meet an access.
+// The chain of definitions of a loop-carried tensor in one iteration, and which of its writes may alias an access.
 #pragma once
 
 #include <unordered_set>

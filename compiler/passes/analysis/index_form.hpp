@@ -1,4 +1,4 @@
-// What an integer is made of: a sum of products of values about which nothing more is known.
+// Symbolic indices: an integer as a polynomial in values about which nothing more is known.
 //
 //   k = i * nx + j - 1    is    i nx  +  j  -  1    of the counters i and j and the number nx
 //

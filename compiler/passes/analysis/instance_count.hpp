@@ -1,4 +1,4 @@
-// How often accesses are made, as a polynomial in what loops count to.
+// Instance counts: how often an access executes, as a polynomial in the bounds of the loops around it.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What the iterations of a loop do: how much work each is, and how they come together in the loop's state.
+// Properties of a loop's iterations: how much work each does, and how their results combine in the loop's state.
 #pragma once
 
 #include <cstdint>

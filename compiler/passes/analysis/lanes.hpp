@@ -1,4 +1,4 @@
-// What can run in lanes: the analysis behind vectorise.
+// Legality and profitability of vectorisation: which loops can run in lanes. The pass vectorise asks for it.
 #pragma once
 
 #include <memory>

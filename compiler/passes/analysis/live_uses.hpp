@@ -1,4 +1,4 @@
-// Who needs what a function computes.
+// Liveness: which uses of a function's values its results and effects need.
 #pragma once
 
 #include <unordered_map>

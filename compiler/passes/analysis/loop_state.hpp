@@ -1,4 +1,4 @@
-// What a loop does with one piece of its state.
+// A summary of all definitions and uses of one loop-carried value in an iteration.
 #pragma once
 
 #include <optional>

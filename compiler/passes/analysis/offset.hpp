@@ -1,4 +1,4 @@
-// Indices that differ by constants: which accesses are to the same element.
+// Indices as a base value and a constant offset, which tell whether two accesses alias.
 #pragma once
 
 #include "lantern/ir/graph.hpp"

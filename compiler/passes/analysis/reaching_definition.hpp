@@ -1,4 +1,4 @@
-// Elements that a loop reads of what it writes, and does not write again, or has not written before.
+// Reaching definitions of elements: which version of a tensor a loop reads that it also writes, the first or the last.
 //
 //   for i: a[i] = f(a[i - 1])            the a[i - 1] of every iteration is that of the final a
 //   for i: a[i] = f(a[i + 1])            the a[i + 1] is that of the a before the loop

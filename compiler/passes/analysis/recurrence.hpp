@@ -1,4 +1,4 @@
-// Which operations each iteration of a loop waits for.
+// Recurrences: the operations whose results the next iteration of a loop waits for.
 #pragma once
 
 #include "lantern/ir/graph.hpp"

@@ -1,5 +1,5 @@
-// if_conversion: what the sides of a branch add to elements of an adjoint is added whatever side runs, zero for the
-// other side.
+// if_conversion: if-conversion of branches that add to elements of an adjoint. All additions are made, those of the side
+// that does not run with zero.
 //
 //   if (c) { d[i] += x; d[i - 1] -= x }     becomes     d[i] += c ? x : 0;  d[i - 1] += c ? -x : 0;
 //   else   { d[i + 1] += x; d[i] -= x }                 d[i + 1] += c ? 0 : x;  d[i] += c ? 0 : -x;

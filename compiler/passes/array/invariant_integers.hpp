@@ -1,5 +1,5 @@
-// invariant_integers: integers that a loop computes anew in every iteration, always the same, are computed before
-// it (loop-invariant code motion).
+// invariant_integers: loop-invariant code motion of integers: those that are the same in each iteration are computed before
+// the loop.
 //
 //   for (j = 0; j < nx; ++j) v[i * nx + j] = ...    becomes    r = i * nx
 //                                                              for (j = 0; j < nx; ++j) v[r + j] = ...

@@ -1,5 +1,5 @@
-// invariant_tables: what the inner loops of a loop compute anew in each of its iterations is computed once, before
-// it.
+// invariant_tables: loop-invariant code motion with expansion to an array: values of inner loops that do not depend on the
+// outer loop are computed once, before it.
 //
 //   for n: for k: for i: ... exp(a[k, i]) ...        for k: for i: t[k, i] = exp(a[k, i])
 //                                                    for n: for k: for i: ... t[k, i] ...

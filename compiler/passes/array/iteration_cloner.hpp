@@ -1,4 +1,4 @@
-// What iterations of a loop compute, written again outside that loop for the iterations beside one another.
+// Copies of the computation of single iterations, outside of their loop.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A loop is split into parts. Each part knows the answer of a comparison.
+// Index set splitting of one loop: in each part the result of a comparison is known.
 #pragma once
 
 #include <vector>

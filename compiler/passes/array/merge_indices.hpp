@@ -1,6 +1,6 @@
-// Indices that are side by side, in the same order, wherever one of them is become one index that runs over both:
-// what they go through lies in memory as one row (loop coalescing: Polychronopoulos, "Loop coalescing: a compiler
-// transformation for parallel machines", 1987).
+// Loop coalescing: two indices that are adjacent and in the same order in every access become one index over both. Their
+// elements lie in memory as one row. (Polychronopoulos, "Loop coalescing: a compiler transformation for parallel machines",
+// 1987.)
 //
 //   for n, c, h, w: r[n,c,h,w] = x[n,c,h,w] * s[c]    becomes    for n, c, i: r[n,c,i] = x[n,c,i] * s[c]
 //

@@ -1,5 +1,5 @@
-// node_splitting: what a loop reads of a tensor before a later iteration changes it is read from where the loop
-// started.
+// node_splitting: node splitting: where a loop reads an element that only a later iteration overwrites, it reads the
+// tensor as it was before the loop.
 #pragma once
 
 #include "lantern/ir/graph.hpp"

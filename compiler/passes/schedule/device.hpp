@@ -1,4 +1,4 @@
-// Numbers that the GPU makes are used there.
+// Rematerialisation of scalars on a GPU: kernels and the host compute their own copies of them.
 #pragma once
 
 #include "lantern/ir/graph.hpp"

@@ -1,4 +1,4 @@
-// Messages of derivatives that have no partner: a check of the staged program.
+// A check of distributed programs: each message of a derivative has a partner.
 #pragma once
 
 #include "lantern/ir/graph.hpp"

@@ -1,4 +1,4 @@
-// What a pass says of a place in the user's program, for those who ask: `lanternc --explain`.
+// Optimisation remarks: what a pass says about a place in the user's program. `lanternc --explain` prints them.
 #pragma once
 
 #include <string>
