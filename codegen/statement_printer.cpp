@@ -379,7 +379,8 @@ void StatementPrinter::statement(const Op& op) {
     case Opcode::check_: {
       const std::string failed = prefix("!", value(op.operands[0])).text();
       if (op.operands.size() > 1) return telling_check(op, failed);
-      return line("if (" + failed + ") " + ws() + "->fail(ws, " + ir::c_string(op.text ? op.text : "check failed") + ");");
+      return line("if (" + failed + ") " + ws() + "->fail(ws, " +
+                  ir::c_string(op.text ? op.text : "check failed") + ");");
     }
     case Opcode::finite_:
       return check_value(op);
