@@ -153,13 +153,8 @@ void StatementPrinter::vector(const Op& op) {
       const Expression x = value(op.operands[0]);
       return define(op, {"~" + in_context(x, Precedence::unary), Precedence::unary, false, x.varying});
     }
-    case Opcode::sign_: {
-      // Comparisons give -1 where they hold.
-      const std::string x = atom(op.operands[0]), zero = kind == Kind::f32 ? "0.0f" : "0.0";
-      return define(op, {"__builtin_convertvector((" + x + " < " + zero + ") - (" + x + " > " + zero + "), " +
-                             unit_.prelude().vector(kind, lanes) + ")",
-                         Precedence::primary, false, value(op.operands[0]).varying});
-    }
+    case Opcode::sign_:
+      return define(op, called(function("sign", kind)));
     default:
       break;
   }
