@@ -1,6 +1,5 @@
 // periodic_variables: integers that a loop hands on in turn, and that no number changes.
 #include <catch2/catch.hpp>
-#include <random>
 #include <sstream>
 
 #include "../correctness/against_eager.hpp"
@@ -17,8 +16,8 @@ A advanced(A u, I n, I from, I to) {
   FOR(1, n, [&](I i) { u = u.set(to + i, u[from + i] * (1.0 - 0.3 * cos(u[from + i - 1]))); });
   return u;
 }
-/// Two places that change.
-D swapped(A u, I n, I steps) {
+/// Two places that change; the last row's.
+I changing(A& u, I n, I steps) {
   I from = 0, to = n;
   FOR(0, steps, [&](I) {
     u = advanced(u, n, from, to);
@@ -26,7 +25,11 @@ D swapped(A u, I n, I steps) {
     from = to;
     to = k;
   });
-  return sum(u * u) + u[from];
+  return from;
+}
+D swapped(A u, I n, I steps) {
+  const I last = changing(u, n, steps);
+  return sum(u * u) + u[last];
 }
 /// The number of the row.
 D complemented(A u, I n, I steps) {
@@ -98,14 +101,8 @@ D of_matrix(M u, I steps) {
 /// In a loop around, from where the last one stopped.
 D nested(A u, I n, I steps) {
   FOR(0, 3, [&](I) {
-    I from = 0, to = n;
-    FOR(0, steps, [&](I) {
-      u = advanced(u, n, from, to);
-      const I k = from;
-      from = to;
-      to = k;
-    });
-    u = u.set(from, u[from] * 0.5);
+    const I last = changing(u, n, steps);
+    u = u.set(last, u[last] * 0.5);
   });
   return sum(u * u);
 }
@@ -154,13 +151,7 @@ std::size_t integers(F f) {
   return all;
 }
 
-std::vector<double> draw(std::int64_t n) {
-  std::mt19937 generator(static_cast<unsigned>(n));
-  std::uniform_real_distribution<double> distribution(0.2, 1.1);
-  std::vector<double> all(static_cast<std::size_t>(n));
-  for (double& x : all) x = distribution(generator);
-  return all;
-}
+std::vector<double> draw(std::int64_t n) { return numbers(static_cast<std::size_t>(n), 0.4); }
 
 }  // namespace
 
