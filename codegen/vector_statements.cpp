@@ -127,12 +127,8 @@ void StatementPrinter::vector(const Op& op) {
     }
     case Opcode::lnot_:
       return define(op, prefix("~", value(op.operands[0])));
-    case Opcode::sign_: {
-      // Comparisons give -1 where they hold.
-      atom(op.operands[0]);
-      const Expression x = value(op.operands[0]), zero = float_literal(0, kind);
-      return define(op, convert(binary(binary(x, "<", zero), "-", binary(x, ">", zero))));
-    }
+    case Opcode::sign_:
+      return define(op, called(function("sign", kind)));
     default:
       break;
   }

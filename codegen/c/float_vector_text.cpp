@@ -22,6 +22,11 @@ constexpr std::array of_floats{
     VectorTemplate{"max", "choose",
                    "static inline $V lt_max_$N($V x, $V y) { return lt_choose_$N((x >= y) | (y != y), x, "
                    "y); }\n"},
+    VectorTemplate{"sign", "copysign choose", R"c(static inline $V lt_sign_$N($V x) {
+  const $V zero = {0};
+  return lt_choose_$N((x < zero) | (x > zero), lt_copysign_$N(zero + 1.0f, x), zero);
+}
+)c"},
 };
 
 // As for f64, with 1.5 * 2^23 for the number that rounds to a whole one. That number has what makes n the

@@ -159,6 +159,12 @@ constexpr std::array helper_templates{
 }
 )c"},
     Template{"max", "select", "static inline $V lt_max_$N($V x, $V y) { return lt_select_$N((x >= y) | (y != y), x, y); }\n"},
+    // Of 0 and NaN 0.
+    Template{"sign", "copysign select", R"c(static inline $V lt_sign_$N($V x) {
+  const $V zero = {0};
+  return lt_select_$N((x < zero) | (x > zero), lt_copysign_$N(zero + 1.0, x), zero);
+}
+)c"},
 };
 
 /// Functions of <math.h> whose argument is reduced to x = n ln(2) + r, so that e^x is 2^n e^r (Cody and

@@ -18,6 +18,7 @@
 #include "lantern/compiler/passes/array/register_promotion.hpp"
 #include "lantern/compiler/passes/array/store_forwarding.hpp"
 #include "lantern/compiler/passes/canonical/canonical_loops.hpp"
+#include "lantern/compiler/passes/canonical/periodic_variables.hpp"
 #include "lantern/compiler/staging/staging.hpp"
 #include "lantern/ir/uses.hpp"
 
@@ -114,14 +115,20 @@ std::vector<ir::Value*> canonicalise_loop(ir::Module& module, ir::Op* loop) {
 /// A loop in the form that is best to differentiate.
 std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop) {
   passes::canonical_loops(module, loop);
+  std::vector<ir::Value*> results = passes::periodic_variables(loop);
+  const auto follow = [&](const std::vector<ir::Value*>& before, const std::vector<ir::Value*>& now) {
+    for (ir::Value*& v : results)
+      if (const auto at = std::ranges::find(before, v); at != before.end())
+        v = now[static_cast<std::size_t>(at - before.begin())];
+  };
   passes::forward_stored(loop);
-  passes::SplitBuffers split = passes::circular_buffers(module, loop);
+  std::vector<ir::Value*> before = loop->results;
+  const passes::SplitBuffers split = passes::circular_buffers(module, loop);
+  follow(before, split.results);
   for (ir::Op* other : split.alternatives) canonicalise_loop(module, other);
-  const std::vector<ir::Value*> before = loop->results, now = canonicalise_loop(module, loop);
-  for (ir::Value*& v : split.results)
-    if (const auto at = std::ranges::find(before, v); at != before.end())
-      v = now[static_cast<std::size_t>(at - before.begin())];
-  return split.results;
+  before = loop->results;
+  follow(before, canonicalise_loop(module, loop));
+  return results;
 }
 
 }  // namespace

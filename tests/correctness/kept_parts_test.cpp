@@ -97,6 +97,46 @@ D crout(A a, I n, I m) {
 }
 
 /// Rows that are far from a combination of others.
+/// Points that move by what all others do to them; the array is longer than their number says.
+D all_pairs(A a, I n, I steps) {
+  A x = a, f = a;
+  FOR(0, steps, [&](I) {
+    FOR(0, n, [&](I i) {
+      f = f.set(i, total(n, [&](I j) { return (x[j] - x[i]) / ((x[j] - x[i]) * (x[j] - x[i]) + 0.5); }));
+    });
+    FOR(0, n, [&](I i) { x = x.set(i, x[i] + 0.1 * f[i]); });
+  });
+  return sum(x * x);
+}
+/// Each pair once: both of its points take part in what it does.
+D each_pair(A a, I n, I steps) {
+  A x = a;
+  FOR(0, steps, [&](I) {
+    A f = fill(D(0.0), n);
+    FOR(0, n, [&](I i) {
+      FOR(i + 1, n, [&](I j) {
+        const D d = x[j] - x[i], k = d / sqrt(d * d + 0.5);
+        f = f.set(i, f[i] + k);
+        f = f.set(j, f[j] - k);
+      });
+    });
+    FOR(0, n, [&](I i) { x = x.set(i, x[i] + 0.1 * f[i]); });
+  });
+  return sum(x * x);
+}
+/// What an iteration has added to an element a later one reads: the order counts.
+D read_between(A a, I n, I steps) {
+  A x = a;
+  D s = 0.0;
+  FOR(0, steps, [&](I) {
+    FOR(0, n - 1, [&](I i) {
+      s += sin(x[i]);
+      x = x.set(i + 1, x[i + 1] + 0.3 * cos(x[i]));
+    });
+  });
+  return s;
+}
+
 std::vector<double> rows(std::size_t n) {
   std::vector<double> v(n);
   for (std::size_t i = 0; i < n; ++i) v[i] = std::sin(0.4 + 1.3 * static_cast<double>(i * i % 101));
@@ -145,4 +185,18 @@ TEST_CASE("what sums up to the smaller of two counters read is found in the fact
   // One number for each division, none for the sums.
   const CompileOptions scalars{.target = Target::c, .disabled_passes = {"vectorise"}};
   CHECK(count(compile(grad<0>(crout), scalars).source("ir"), " = pop[") == 1);
+}
+
+TEST_CASE("of pairs the points are kept, not what is computed of them", "[passes]") {
+  for (const std::int64_t n : {0, 1, 2, 3, 9, 20})
+    for (const std::int64_t more : {0, 3})
+      for (const std::int64_t steps : {0, 1, 3}) {
+        const std::vector<double> x = numbers(static_cast<std::size_t>(n + more), 0.4);
+        check("all_pairs", all_pairs, x, n, steps);
+        check("each_pair", each_pair, x, n, steps);
+        check("read_between", read_between, x, n, steps);
+      }
+  const std::regex number(R"(= pop\[\d+\] : (f64|bool|i64)\b(?!\[))");
+  const CompileOptions scalars{.target = Target::c, .disabled_passes = {"vectorise"}};
+  CHECK_FALSE(std::regex_search(compile(grad<0>(all_pairs), scalars).source("ir"), number));
 }

@@ -610,9 +610,12 @@ TEST_CASE("functions in lanes at the ends of the line", "[vectorise]") {
     return tabulate(a.size(),
                     [&](Int i) { return max(exp(a[i]), min(a[i], abs(a[i]) + floor(a[i]))) + tanh(a[i]); });
   });
-  const std::vector<double> y = compile(program, lanes)(x), z = compile(program, scalar())(x);
+  const auto side = sig<Array<double>(Array<double>)>(
+      [](Vec a) { return tabulate(a.size(), [&](Int i) { return sign(a[i]); }); });
+  const std::vector<double> y = compile(program, lanes)(x), z = compile(program, scalar())(x), signs = compile(side, lanes)(x);
   for (std::size_t i = 0; i < x.size(); ++i) {
     CAPTURE(x[i]);
+    CHECK((std::fpclassify(x[i]) == FP_SUBNORMAL || signs[i] == (x[i] > 0) - (x[i] < 0)));
     CHECK((y[i] == Approx(z[i]).epsilon(1e-15) || y[i] == z[i] || (std::isnan(y[i]) && std::isnan(z[i]))));
   }
 }
@@ -772,7 +775,8 @@ TEST_CASE("functions of floats in lanes at the ends of the line", "[vectorise]")
         options)(x);
   };
   const std::vector<float> powers = of([](Float v) { return exp(v); }, lanes),
-                           tanhs = of([](Float v) { return tanh(v); }, lanes);
+                           tanhs = of([](Float v) { return tanh(v); }, lanes),
+                           signs = of([](Float v) { return sign(v); }, lanes);
   const auto most = [](Float v) { return max(v, min(v * 2.0f, abs(v) + floor(v))); };
   const std::vector<float> chosen = of(most, lanes), expected = of(most, scalar());
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -781,6 +785,7 @@ TEST_CASE("functions of floats in lanes at the ends of the line", "[vectorise]")
     CHECK((flushed<float>(powers[i], power) || float_ulps(powers[i], power) <= 1));
     CHECK((flushed<float>(tanhs[i], slope) || float_ulps(tanhs[i], slope) <= 3));
     CHECK(std::signbit(tanhs[i]) == std::signbit(std::isnan(x[i]) ? tanhs[i] : x[i]));
+    CHECK((std::fpclassify(x[i]) == FP_SUBNORMAL || signs[i] == static_cast<float>((x[i] > 0) - (x[i] < 0))));
     CHECK((chosen[i] == expected[i] || flushed<float>(chosen[i], expected[i]) ||
            flushed<float>(expected[i], chosen[i]) || (std::isnan(chosen[i]) && std::isnan(expected[i]))));
   }

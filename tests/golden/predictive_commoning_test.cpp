@@ -63,6 +63,30 @@ D twice(A a, I n) {
   });
   return sum(y);
 }
+/// Sums over all that lies above and to the left. Backwards an iteration adds to two neighbours in the row
+/// above.
+D summed(A a, I n) {
+  const I w = n + 1;
+  A s = fill(D(0.0), w * w);
+  FOR(0, n, [&](I i) {
+    FOR(0, n, [&](I j) {
+      s = s.set((i + 1) * w + j + 1, a[i] * sin(a[j]) + s[i * w + j + 1] + s[(i + 1) * w + j] - s[i * w + j]);
+    });
+  });
+  return sum(s * s);
+}
+/// An input and the one before, in each iteration of a recurrence.
+D filter(A a, I n) {
+  A y = a;
+  FOR(1, n, [&](I i) { y = y.set(i, cos(y[i - 1]) + 0.3 * a[i] * a[i] - 0.2 * sin(a[i - 1])); });
+  return sum(y * y);
+}
+/// Backwards another element is added to between, which may be the same one.
+D chosen_between(A a, I n, I at) {
+  A y = a;
+  FOR(1, n, [&](I i) { y = y.set(i, cos(y[i - 1]) + a[i] * a[at] * a[i - 1]); });
+  return sum(y * y);
+}
 /// What is written may be what is read: the element is one that the program chooses.
 D elsewhere(A a, I n, I at) {
   A y = a;
@@ -124,6 +148,9 @@ TEST_CASE("predictive_commoning: values and gradients", "[passes]") {
   check(table, sizes(0));
   check(twice, sizes(0));
   check(further, sizes(0));
+  check(summed, sizes(0));
+  check(filter, sizes(0));
+  for (const std::int64_t at : {0, 1, 3}) check(chosen_between, sizes(4), at);
   check(elsewhere, sizes(5), std::int64_t{0});
   check(elsewhere, sizes(5), std::int64_t{4});
   CHECK(changes(decay));
@@ -143,6 +170,12 @@ TEST_CASE("predictive_commoning: adjoints are handed on as numbers", "[passes]")
   }
 }
 
+TEST_CASE("predictive_commoning: sums of adjoints are handed on as numbers", "[passes]") {
+  for (const auto& [before, after] : {around_pass("predictive_commoning", grad<0>(summed)),
+                                      around_pass("predictive_commoning", grad<0>(filter))})
+    CHECK(count(after, "= add_at") + 2 <= count(before, "= add_at"));
+}
+
 TEST_CASE("predictive_commoning: equal sums, NaN and infinities", "[passes]") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   std::vector<std::vector<double>> inputs;
@@ -153,6 +186,7 @@ TEST_CASE("predictive_commoning: equal sums, NaN and infinities", "[passes]") {
     }
   check(decay, inputs);
   check(tridiagonal, inputs);
+  check(filter, inputs);
   inputs.emplace_back(5, 0.25);
   inputs.push_back({0.1, 0.2, 0.1, 0.2, 0.1});
   check(table, inputs);

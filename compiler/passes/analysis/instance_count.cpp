@@ -51,9 +51,16 @@ bool footprint_covers(const Op& access, const Op* outermost, const IndexForm& si
   const auto made = instance_count(access, outermost->parent, [](const Op&) { return true; });
   if (!made) return false;
   const auto some = leading(made->doubled), all = leading(size);
+  // More often than there are elements, where the number of accesses has further factors: n * n of a row of
+  // n.
+  const auto covers = [&](const auto& made_term, const auto& term) {
+    if (made_term.first.size() > term.first.size() && !term.first.empty())
+      return made_term.second > 0 && std::ranges::includes(made_term.first, term.first);
+    return made_term.first == term.first && made_term.second >= 0 &&
+           made_term.second / made->factor >= term.second / part;
+  };
   return !all.empty() && std::ranges::all_of(all, [&](const auto& term) {
-    const auto same = some.find(term.first);
-    return same != some.end() && same->second >= 0 && same->second / made->factor >= term.second / part;
+    return std::ranges::any_of(some, [&](const auto& made_term) { return covers(made_term, term); });
   });
 }
 

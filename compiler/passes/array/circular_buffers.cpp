@@ -23,10 +23,16 @@ constexpr std::int64_t least_iterations = 4;
 /// Where an access is: in row (t + ahead) mod rows.
 struct RowAccess {
   std::int64_t rows = 0, ahead = 0;
+  std::int64_t least = 0;     ///< the remainder is that of t + least
   std::size_t dimension = 0;  ///< whose index tells the row
   IndexForm stride;           ///< from a row to the next, in this dimension
   IndexForm within;           ///< of a flat tensor: the index in the row
 };
+
+/// True for what is negative if the numbers in it are not.
+bool falls(const IndexForm& f) {
+  return !f.terms().empty() && std::ranges::all_of(f.terms(), [](const auto& term) { return term.second < 0; });
+}
 
 /// The remainder in an index that the counter of a loop determines.
 std::optional<RowAccess> row_access(const Op& access, std::size_t dimension, const Counter& counter,
@@ -34,32 +40,22 @@ std::optional<RowAccess> row_access(const Op& access, std::size_t dimension, con
   const IndexForm index = index_form(access.operands[1 + dimension]);
   for (const Unknown& u : index.unknowns()) {
     const Op* const def = u.is_size() ? nullptr : u.value->def;
-    if (!def || !def->is(Opcode::rem_) || !made_in(u.value, body)) continue;
-    const auto rows = index_form(def->operands[1]).number();
+    if (!def || !def->is(Opcode::rem_, Opcode::bit_and_) || !made_in(u.value, body)) continue;
+    auto rows = index_form(def->operands[1]).number();
+    if (rows && def->is(Opcode::bit_and_)) rows = *rows == 1 || *rows == 3 ? *rows + 1 : 0;
     const auto from = index_form(def->operands[0]).split(counter.index);
     const auto split = index.split(u);
     if (!rows || *rows < 2 || *rows > most_rows || !from || from->coefficient.number() != 1 ||
         !from->rest.number() || !split || !made_outside(split->coefficient, body))
       continue;
-    return RowAccess{*rows, *from->rest.number(), dimension, split->coefficient, split->rest};
+    const std::int64_t least = *from->rest.number();
+    // Of two rows the other one is 1 - t % 2.
+    const bool other = *rows == 2 && falls(split->coefficient);
+    if (!other) return RowAccess{*rows, least, least, dimension, split->coefficient, split->rest};
+    return RowAccess{*rows, least + 1, least, dimension, IndexForm(0) - split->coefficient,
+                     split->rest + split->coefficient};
   }
   return {};
-}
-
-/// Takes a piece of state that nothing uses out of a loop.
-void remove_state(Op* loop, std::size_t state) {
-  const auto take = [&](std::vector<Value*>& values) {
-    values.erase(values.begin() + static_cast<std::ptrdiff_t>(state));
-  };
-  const auto renumber = [&](const std::vector<Value*>& values) {
-    for (std::size_t i = state; i < values.size(); ++i) values[i]->index = static_cast<std::uint32_t>(i);
-  };
-  take(loop->blocks[1]->yields());
-  take(loop->operands);
-  for (std::vector<Value*>* values : {&loop->results, &loop->blocks[0]->params, &loop->blocks[1]->params}) {
-    take(*values);
-    renumber(*values);
-  }
 }
 
 class CircularBuffer {
@@ -81,7 +77,7 @@ class CircularBuffer {
     if (!require(counter->last - first_ - IndexForm(least_iterations * rows_ - 1), *loop_) ||
         !visits_rows(accesses))
       return false;
-    require(first_ + IndexForm(ahead_), *loop_);
+    require(first_ + IndexForm(least_), *loop_);
     require(size_form(tensor_, dimension_) - IndexForm(rows_) * stride_, *loop_);
     return std::ranges::all_of(accesses, [&](const Op* a) { return lies_in_row(*a); });
   }
@@ -384,6 +380,7 @@ class CircularBuffer {
   DefChain versions_;
   std::unordered_map<const Op*, RowAccess> places_;
   std::int64_t rows_ = 0, ahead_ = 0;  ///< row 0 of an iteration is (t + ahead) mod rows
+  std::int64_t least_ = 0;             ///< no remainder is of less than t + least
   std::size_t dimension_ = 0;
   IndexForm stride_, first_;
   std::vector<IndexForm> conditions_;  ///< that are not negative

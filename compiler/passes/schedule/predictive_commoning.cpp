@@ -29,11 +29,19 @@ class Commoning {
   bool run(std::size_t state) {
     const Uses uses(loop_);
     const auto use = state_use(uses, loop_, state);
-    if (!use || use->reads.empty() || use->updates.empty() || !use->is_straight(loop_)) return false;
+    if (!use || use->updates.empty() || !use->is_straight(loop_)) return false;
     for (const Op* read : use->reads)
-      if (Op* const write = written_before(*read, *use))
+      if (Op* const write = written_before(*read, read->result()->type, *use);
+          write && is_made_of(write->operands.back(), read->result()))
         if (Value* const start = first_value(*read, state)) {
           carry(*const_cast<Op*>(read), *write, start);
+          return true;
+        }
+    for (const Op* sum : use->updates)
+      if (Op* const write =
+              sum->is(Opcode::add_at_) ? written_before(*sum, sum->operands.back()->type, *use) : nullptr)
+        if (Value* const start = first_value(*sum, state)) {
+          carry(*read_and_set(*const_cast<Op*>(sum)), *write, start);
           return true;
         }
     return false;
@@ -42,19 +50,19 @@ class Commoning {
  private:
   std::size_t rank(const Op& access) const { return access.operands[0]->type.dims().size(); }
 
-  /// The write that has left, in the iteration before, what is read; null where that is not known.
-  Op* written_before(const Op& read, const LoopStateSummary& use) const {
-    const ir::Type& type = read.result()->type;
+  /// The write that has left, in the iteration before, what is read or added to; null where that is not
+  /// known.
+  Op* written_before(const Op& read, const ir::Type& type, const LoopStateSummary& use) const {
     if (read.parent != body_ || !type.is_scalar() || type.is_vector() || !type.is_float_element())
       return nullptr;
     for (const Op* op : use.updates | std::views::reverse) {
       if (!(op->operands.back()->type == type) || (!op->is(Opcode::set_) && !op->is(Opcode::add_at_)))
         return nullptr;
-      if (!reaches_next(*op, read)) continue;
+      if (op == &read || !reaches_next(*op, read)) continue;
       const auto at = std::ranges::find(use.updates, op);
       const bool last =
           std::all_of(at + 1, use.updates.end(), [&](const Op* later) { return no_alias(*op, *later); });
-      return last && untouched(read, use) && is_made_of(op->operands.back(), read.result()) ? const_cast<Op*>(op) : nullptr;
+      return last && untouched(read, use) ? const_cast<Op*>(op) : nullptr;
     }
     return nullptr;
   }
@@ -99,7 +107,7 @@ class Commoning {
   /// What a read finds in the first iteration, and any number where there is none. Null for a fill that this
   /// would have made twice: it is no other's but the loop's.
   Value* first_value(const Op& read, std::size_t state) {
-    const ir::Type type = read.result()->type;
+    const ir::Type type = ir::Type(read.operands[0]->type.element());
     Value* const tensor = loop_->operands[state];
     ir::Builder b = ir::Builder::before(loop_);
     b.loc = read.loc;
@@ -123,15 +131,19 @@ class Commoning {
     return in_bounds ? b.again(*number) : nullptr;
   }
 
+  /// Writes a sum as t[i] = t[i] + x; the read.
+  static Op* read_and_set(Op& sum) {
+    ir::Builder in = ir::Builder::before(&sum);
+    in.loc = sum.loc;
+    Value* const old = in.emit(Opcode::get_, {sum.operands.begin(), sum.operands.end() - 1});
+    sum.operands.back() = in.emit(Opcode::add_, {old, sum.operands.back()});
+    sum.code = Opcode::set_;
+    return old->def;
+  }
+
   void carry(Op& read, Op& write, Value* start) {
     const ir::Type type = read.result()->type;
-    if (write.is(Opcode::add_at_)) {
-      ir::Builder in = ir::Builder::before(&write);
-      in.loc = write.loc;
-      Value* const old = in.emit(Opcode::get_, {write.operands.begin(), write.operands.end() - 1});
-      write.operands.back() = in.emit(Opcode::add_, {old, write.operands.back()});
-      write.code = Opcode::set_;
-    }
+    if (write.is(Opcode::add_at_)) read_and_set(write);
     const char* const name = read.result()->name;
     loop_->operands.push_back(start);
     module_.add_param(loop_->blocks[0], type);

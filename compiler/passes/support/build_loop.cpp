@@ -87,4 +87,19 @@ Value* build_nest(Builder& b, Value* initial, std::size_t depth, NestSize size, 
   return nest_from(b, initial, depth, size, body, indices);
 }
 
+void remove_state(ir::Op* loop, std::size_t state) {
+  const auto take = [&](std::vector<Value*>& values) {
+    values.erase(values.begin() + static_cast<std::ptrdiff_t>(state));
+  };
+  const auto renumber = [&](const std::vector<Value*>& values) {
+    for (std::size_t i = state; i < values.size(); ++i) values[i]->index = static_cast<std::uint32_t>(i);
+  };
+  take(loop->blocks[1]->yields());
+  take(loop->operands);
+  for (std::vector<Value*>* values : {&loop->results, &loop->blocks[0]->params, &loop->blocks[1]->params}) {
+    take(*values);
+    renumber(*values);
+  }
+}
+
 }  // namespace lantern::passes

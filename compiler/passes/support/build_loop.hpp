@@ -42,4 +42,7 @@ using NestBody = ir::FunctionRef<ir::Value*(ir::Builder&, ir::Value* state, std:
 /// Writes `depth` loops in each other, which count up from 0; gives the state after them.
 ir::Value* build_nest(ir::Builder& b, ir::Value* initial, std::size_t depth, NestSize size, NestBody body);
 
+/// Takes a piece of state that nothing uses out of a loop.
+void remove_state(ir::Op* loop, std::size_t state);
+
 }  // namespace lantern::passes
