@@ -17,6 +17,7 @@ namespace lantern::codegen {
 ///
 /// Throws as compile_with_system_compiler does, and an Error where a launch is malformed. Products and sums
 /// are not contracted, so results are those of separate operations.
+/// The same source compiled once more in a process is a copy of what the compiler made the first time; its state is its own.
 /// `races`: loads and stores of kernels are watched, and the report tells of a race between threads; some twenty
 /// times as slow.
 std::unique_ptr<LoadedCode> compile_emulated(const std::string& cu_source, bool races = false);

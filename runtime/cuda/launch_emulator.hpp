@@ -389,6 +389,78 @@ struct Name {
   explicit Name(uint3 p) { snprintf(text, sizeof text, "(%u,%u,%u)", p.x, p.y, p.z); }
 };
 
+// The threads of a warp that wait, in the order in which they began.
+struct Warp {
+  Fiber* waiting[32];
+  unsigned count = 0, for_warp = 0;  // of them for their warp alone
+
+  void add(Fiber* f) {
+    waiting[count++] = f;
+    for_warp += f->warp ? 1 : 0;
+  }
+  // Each goes on until it waits again or ends.
+  void go_on() {
+    const unsigned before = count;
+    count = for_warp = 0;
+    for (unsigned i = 0; i < before; ++i) {
+      Fiber* const f = waiting[i];
+      f->waiting = false;
+      resume(f);
+      if (f->waiting) add(f);
+    }
+  }
+  // Goes on when all of its threads wait for it, or have ended.
+  cudaError_t pass() {
+    int line = 0;
+    for (unsigned i = 0, seen = 0; i < count; ++i) {
+      if (!waiting[i]->warp) continue;
+      if (seen++ > 0 && waiting[i]->line != line)
+        return report(cudaErrorLaunchFailure, "divergent warp: threads of one warp wait in line %d and in line %d", line,
+                      waiting[i]->line);
+      line = waiting[i]->line;
+    }
+    if (for_warp < count)
+      return report(cudaErrorLaunchFailure,
+                    "divergent warp: some of its threads wait for each other in line %d, others at __syncthreads", line);
+    ++warp_epochs[waiting[0]->thread / 32];
+    go_on();
+    return cudaSuccess;
+  }
+};
+
+// All threads wait at __syncthreads, and at the same.
+inline cudaError_t pass_barrier(Warp* warps, unsigned used) {
+  const auto in_turn = [&](unsigned i) -> Warp& { return warps[backwards ? used - 1 - i : i]; };
+  const Fiber* first = nullptr;
+  size_t waiting = 0;
+  for (unsigned i = 0; i < used; ++i) {
+    if (!first && in_turn(i).count > 0) first = in_turn(i).waiting[0];
+    waiting += in_turn(i).count;
+  }
+  const Name block(blockIdx), one(place(first->thread, blockDim));
+  if (returned > 0) {
+    return report(cudaErrorLaunchFailure,
+                  "divergent barrier: %zu of %u threads of block %s wait at __syncthreads in line %d, among them "
+                  "%s, and the others have returned",
+                  waiting, block_threads, block.text, first->line, one.text);
+  }
+  for (unsigned i = 0; i < used; ++i) {
+    const Warp& warp = in_turn(i);
+    for (unsigned t = 0; t < warp.count; ++t) {
+      const Fiber* f = warp.waiting[t];
+      if (f->line == first->line) continue;
+      const Name other(place(f->thread, blockDim));
+      return report(cudaErrorLaunchFailure,
+                    "divergent barrier: in block %s, thread %s waits at __syncthreads in line %d and thread %s in "
+                    "line %d",
+                    block.text, one.text, first->line, other.text, f->line);
+    }
+  }
+  ++block_epoch;
+  for (unsigned i = 0; i < used; ++i) in_turn(i).go_on();
+  return cudaSuccess;
+}
+
 inline cudaError_t run_block() {
   next_thread = returned = exited = 0;
   memset(exchange_of, 0, sizeof exchange_of);
@@ -400,74 +472,26 @@ inline cudaError_t run_block() {
   if (!all_ended)
     for (Fiber* f : fibers) f->begun = false;
   all_ended = false;
-  std::vector<Fiber*> waiting;
+  Warp warps[most_threads / 32];
   for (size_t used = 0; next_thread < block_threads;) {
     Fiber* f = fiber(used);
     f->thread = next_thread;
     resume(f);
     if (!f->waiting) continue;  // its stack is free again
-    waiting.push_back(f);
+    warps[f->thread / 32].add(f);
     ++used;
   }
-  const auto go_on = [&](auto&& those) {
-    std::vector<Fiber*> still;
-    for (Fiber* f : std::vector<Fiber*>(waiting)) {
-      if (!those(*f)) {
-        still.push_back(f);
-        continue;
-      }
-      f->waiting = false;
-      resume(f);
-      if (f->waiting) still.push_back(f);
-    }
-    waiting.swap(still);
-  };
-  while (!waiting.empty()) {
-    // A warp goes on when all of its threads wait for it, or have ended.
+  const unsigned used = (block_threads + 31) / 32;
+  for (;;) {
+    // The first warp that waits for itself goes on, then all from barrier to barrier.
     bool any = false;
-    for (unsigned warp = 0; warp * 32 < block_threads && !any; ++warp) {
-      const auto in_warp = [&](const Fiber& f) { return f.thread / 32 == warp; };
-      size_t waits = 0, others = 0;
-      int line = 0;
-      for (const Fiber* f : waiting) {
-        if (!in_warp(*f)) continue;
-        if (f->warp && waits > 0 && f->line != line) {
-          return report(cudaErrorLaunchFailure, "divergent warp: threads of one warp wait in line %d and in line %d", line,
-                        f->line);
-        }
-        waits += f->warp ? 1 : 0;
-        others += f->warp ? 0 : 1;
-        if (f->warp) line = f->line;
-      }
-      if (waits == 0) continue;
-      if (others > 0)
-        return report(cudaErrorLaunchFailure,
-                      "divergent warp: some of its threads wait for each other in line %d, others at __syncthreads", line);
-      ++warp_epochs[warp];
-      go_on(in_warp);
-      any = true;
+    Warp* next = nullptr;
+    for (unsigned i = 0; i < used && !next; ++i) {
+      any = any || warps[i].count > 0;
+      if (warps[i].for_warp > 0) next = warps + i;
     }
-    if (any) continue;
-    const Fiber* first = waiting[0];
-    const Name block(blockIdx), one(place(first->thread, blockDim));
-    if (returned > 0) {
-      return report(
-          cudaErrorLaunchFailure,
-          "divergent barrier: %zu of %u threads of block %s wait at __syncthreads in line %d, among them "
-          "%s, and the others have returned",
-          waiting.size(), block_threads, block.text, first->line, one.text);
-    }
-    for (const Fiber* f : waiting) {
-      if (f->line == first->line) continue;
-      const Name other(place(f->thread, blockDim));
-      return report(
-          cudaErrorLaunchFailure,
-          "divergent barrier: in block %s, thread %s waits at __syncthreads in line %d and thread %s in "
-          "line %d",
-          block.text, one.text, first->line, other.text, f->line);
-    }
-    ++block_epoch;
-    go_on([](const Fiber&) { return true; });
+    if (!any) break;
+    if (const cudaError_t error = next ? next->pass() : pass_barrier(warps, used)) return error;
   }
   all_ended = true;
   return cudaSuccess;

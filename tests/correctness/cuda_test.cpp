@@ -610,6 +610,18 @@ TEST_CASE("a grid and blocks of three dimensions", "[cuda][emulator]") {
   for (std::size_t i = 0; i < 64; ++i) CHECK(o.y[i] == static_cast<double>(100 * (i / 8) + i % 8));
 }
 
+TEST_CASE("a source that is compiled again has a state of its own", "[cuda]") {
+  const std::string text = "static int calls = 0;\nextern \"C\" int count() { return ++calls; }\n";
+  const auto first = compile_emulated(text), second = compile_emulated(text), third = compile_emulated(text);
+  const auto count = [](const auto& code) { return reinterpret_cast<int (*)()>(code->symbol("count"))(); };
+  CHECK(count(first) == 1);
+  CHECK(count(first) == 2);
+  CHECK(count(second) == 1);
+  CHECK(count(third) == 1);
+  CHECK(count(compile_emulated(text)) == 1);
+  CHECK(count(compile_emulated(text + "\n")) == 1);
+}
+
 TEST_CASE("a source that is no C++ is refused with its own line", "[cuda][emulator]") {
   CHECK_THROWS_WITH(compile_emulated("int f() {\n  return oops;\n}\n"), Contains("generated.cu:2"));
 }

@@ -466,3 +466,14 @@ TEST_CASE("a warning is told once, of what is staged and of what is not") {
   CHECK(lantern::test::count(said, "model.cpp:9:18: warning: unused variable ") == 1);
   CHECK(lantern::test::count(said, "[-Wunused-function]") == 1);
 }
+
+TEST_CASE("the system's compiler reads a file with errors once") {
+  const Workplace place;
+  const fs::path file = place.path() / "wrong.cpp";
+  write_file(file,
+             "#include <lantern/lantern.hpp>\nusing namespace lantern;\nRep<double> f(Rep<double> x) { return x * x; }\n"
+             "LANTERN_FUNCTION(df, grad(f))\nint main() { return df(\"one\"); }\n");
+  fs::remove(place.log());
+  CHECK(run_process({LANTERNC, file.string(), "-o", (place.path() / "wrong").string()}).status == 1);
+  CHECK(lantern::test::count(read_file(place.log()), " -x c++ ") == 1);
+}

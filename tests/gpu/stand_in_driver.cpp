@@ -15,8 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "lantern/codegen/toolchain/system_compiler.hpp"
-#include "lantern/runtime/cuda/rewrite_launches.hpp"
+#include "lantern/codegen/toolchain/emulate.hpp"
 
 namespace {
 
@@ -274,14 +273,8 @@ int cuCtxGetLimit(std::size_t* value, int) { return *value = 1024, 0; }
 int cuModuleLoadData(void** m, const void* image) {
   try {
     const std::string text = static_cast<const char*>(image);
-    lantern::codegen::ClangOptions options;
-    options.opt_level = 1;
-    options.contract = false;
-    options.file_name = "kernels.cpp";
     auto module = std::make_unique<Module>();
-    module->code = lantern::codegen::compile_with_system_compiler(
-        std::string(lantern::launch_emulator_text()) + "\n" + lantern::rewrite_launches(text + wrappers(text)),
-        lantern::codegen::Language::cpp, options);
+    module->code = lantern::codegen::compile_emulated(text + wrappers(text));
     *m = module.release();
     return 0;
   } catch (const std::exception& e) {

@@ -47,6 +47,7 @@ struct Compilation {
   Words report;                          ///< how to say what is wrong
   Words given;                           ///< of the flags, those of the user's, behind the usual level
   bool rewritten = true;                 ///< native control flow
+  bool is_part = false;                  ///< where it has errors, the whole file is compiled
   std::optional<int> clang_level;        ///< where Clang has nothing to say, its object of this level will do
 };
 
@@ -72,7 +73,9 @@ codegen::ProcessResult run_in_turn(const Compiler& compiler, const Compilation& 
     Words flags = c.flags, more = c.more;
     std::erase_if(flags, is_level);
     std::ranges::copy_if(c.own, std::back_inserter(more), std::not_fn(is_level));
-    if (frontend::compile_object(c.compiled, flags, more, *c.clang_level, c.object, c.object + ".d")) return {0, "", ""};
+    const auto made = frontend::compile_object(c.compiled, flags, more, *c.clang_level, c.object, c.object + ".d");
+    if (made == frontend::ObjectResult::made) return {0, "", ""};
+    if (made == frontend::ObjectResult::refused && c.is_part) return {1, "", ""};
   }
   // No file of the compiler's own in between: where it is interrupted, a part of it may write that after all is tidy.
   Words command = compiler.command;
@@ -279,7 +282,8 @@ UserCode::Object UserCode::compiling(const Source& source, const std::string& co
   }
   Words all = c.flags;
   append(all, flags);
-  if (clang_may_compile(kind == "staging")) c.clang_level = level_of(all);
+  if (!source.refused && clang_may_compile(kind == "staging")) c.clang_level = level_of(all);
+  c.is_part = compiled != source.whole;
   c.given = {"-O2"};
   append(c.given, options_.compile_flags);
   c.rewritten = options_.rewrite;
@@ -328,6 +332,7 @@ Words UserCode::finished_staging() {
     // All errors of the file are told, those of what would not be staged too.
     if (result.status != 0 && sources_[i].staged != sources_[i].whole) {
       sources_[i].staged = sources_[i].whole;
+      sources_[i].refused = true;
       object = staging_object(i);
       result = object.result.get();
     }
@@ -350,6 +355,7 @@ Words UserCode::finished_program() {
   for (std::size_t i = 0; i < program_.size(); ++i) {
     codegen::ProcessResult result = program_[i].result.get();
     if (result.status != 0 && sources_[i].program_text) {
+      sources_[i].refused = true;
       compile_whole(i);
       result = program_[i].result.get();
     }

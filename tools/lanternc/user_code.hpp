@@ -69,6 +69,7 @@ class UserCode {
     std::optional<std::vector<std::string>> exported;  ///< names of LANTERN_FUNCTIONs, where they are known
     std::optional<std::string> staged_part;
     std::optional<std::string> program_text;  ///< of the part that runs in the program, where that is compiled
+    bool refused = false;  ///< a part of it has errors: the system's compiler tells those of the file
     std::vector<std::pair<std::uint32_t, std::uint32_t>> left_out, kept;  ///< lines of functions
   };
   struct Object {

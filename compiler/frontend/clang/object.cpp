@@ -86,8 +86,8 @@ class Compilation : public clang::EmitObjAction {
 
 }  // namespace
 
-bool compile_object(const std::string& path, const std::vector<std::string>& flags, const std::vector<std::string>& more,
-                    int level, const std::string& object, const std::string& dependencies) {
+ObjectResult compile_object(const std::string& path, const std::vector<std::string>& flags, const std::vector<std::string>& more,
+                            int level, const std::string& object, const std::string& dependencies) {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
@@ -95,7 +95,7 @@ bool compile_object(const std::string& path, const std::vector<std::string>& fla
     llvm::InitializeNativeTargetAsmParser();  // of asm statements
   });
   const std::optional<std::string> headers = precompiled_headers(Purpose::compiling, flags);
-  if (!headers) return false;
+  if (!headers) return ObjectResult::left;
   std::vector<std::string> arguments = flags;
   arguments.insert(arguments.end(), more.begin(), more.end());
   arguments.insert(arguments.end(), {"-O" + std::to_string(level), "-include-pch", *headers, "-include", mode_header, "-x", "c++", path});
@@ -105,9 +105,11 @@ bool compile_object(const std::string& path, const std::vector<std::string>& fla
   try {
     const bool good = run(action, messages, Purpose::compiling, arguments, {object, dependencies});
     if (messages.headers_useless) discard(*headers);
-    return good && messages.warnings == 0 && !action.asked;
+    if (good && messages.warnings == 0 && !action.asked) return ObjectResult::made;
+    const bool refused = messages.errors > 0 && !messages.headers_useless && !action.asked;
+    return refused ? ObjectResult::refused : ObjectResult::left;
   } catch (const Error&) {
-    return false;
+    return ObjectResult::left;
   }
 }
 
