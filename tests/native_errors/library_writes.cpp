@@ -42,11 +42,6 @@ Rep<double> present(Rep<double> x) {
   if (x > 1.0) best = 2.0;
   return best ? 3.0 * x : 5.0 * x;
 }
-Rep<double> inserted(Rep<double> x) {
-  std::map<std::string, Rep<double>> found;
-  if (x > 1.0) found["a"] = x;
-  return x * static_cast<double>(found.size());
-}
 int counter = 0;
 void count() { ++counter; }
 void count_all() { count(); }
@@ -59,12 +54,14 @@ Rep<double> counted(Rep<double> x) {
 Rep<double> inside(Rep<double> x) {
   std::map<std::string, Rep<double>> known{{"a", x}};
   std::vector<Rep<double>> staged(2, x);
+  std::optional<Rep<double>> full = x;
   if (x > 1.0) {
     std::vector<double> v(2);
     std::iota(v.begin(), v.end(), 1.0);
-    known.at("a") = x * v[1];
+    known["a"] = x * v[1];
+    full = x * x;
     std::fill(staged.begin(), staged.end(), x * x);
   }
   count();
-  return known["a"] + staged[0];
+  return known["a"] + staged[0] + *full;
 }

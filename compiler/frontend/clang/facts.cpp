@@ -636,7 +636,9 @@ class Collector : public Visitor {
     }
     // What a Rep is assigned, the program that is staged sees.
     if (target->getType()->isDependentType()) return;
-    if (const std::string why = changes_presence(target); !why.empty() && holds_rep(bare(target)->getType())) return refuse_write(target, why);
+    if (holds_rep(target->getType()) && is_empty_optional(target))
+      return refuse_write(target, "a std::optional without a value is assigned under a staged condition: whether it has one would be decided "
+                                  "while the program is staged, whatever the condition; use a Rep, and a Rep<bool> that says whether there is one");
     if (holds_rep(target->getType()) && !refers_to_reps(target->getType())) return;
     const Root found = root(target);
     if (found.kind == Root::Kind::temporary) return;

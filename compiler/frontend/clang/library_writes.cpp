@@ -64,12 +64,6 @@ const Expr* object_of(const Expr* e) {
   }
 }
 
-const CXXRecordDecl* of_library(const Expr* e) {
-  const auto* record = bare(e)->getType().getNonReferenceType()->getAsCXXRecordDecl();
-  return record != nullptr && record->isInStdNamespace() && record->getIdentifier() != nullptr ? record
-                                                                                               : nullptr;
-}
-
 /// Whether a name is of namespace std, or of one in it, such as std::ranges.
 bool in_library(const Decl* d) {
   for (const DeclContext* c = d->getDeclContext(); c != nullptr; c = c->getParent())
@@ -101,19 +95,16 @@ std::vector<const Expr*> ranges_written(const CallExpr* call) {
   return ranges;
 }
 
-std::string changes_presence(const Expr* target) {
-  const CXXRecordDecl* const record = of_library(target);
-  if (record != nullptr && (record->getName() == "optional" || record->getName() == "variant"))
-    return "a std::" + record->getName().str() +
-           " of staged values is assigned under a staged condition: whether it has a value would be decided "
-           "while the program is staged, whatever the condition; use a Rep, and a Rep<bool> that says whether there is one";
-  const auto* element = dyn_cast<CXXOperatorCallExpr>(bare(target));
-  if (element == nullptr || element->getOperator() != OO_Subscript) return "";
-  const CXXRecordDecl* const map = of_library(element->getArg(0));
-  if (map == nullptr || (map->getName() != "map" && map->getName() != "unordered_map")) return "";
-  return "[] of a std::" + map->getName().str() +
-         " of staged values may insert an element under a staged condition: it would be inserted while the "
-         "program is staged, whatever the condition; insert it before, and assign m.at(key) here";
+bool is_empty_optional(const Expr* target) {
+  const auto* ref = dyn_cast<DeclRefExpr>(bare(target));
+  const auto* variable = ref != nullptr ? dyn_cast<VarDecl>(ref->getDecl()) : nullptr;
+  if (variable == nullptr || variable->getInit() == nullptr) return false;
+  const auto* record = variable->getType()->getAsCXXRecordDecl();
+  if (record == nullptr || !record->isInStdNamespace() || record->getIdentifier() == nullptr ||
+      record->getName() != "optional")
+    return false;
+  const auto* made = dyn_cast<CXXConstructExpr>(bare(variable->getInit()));
+  return made != nullptr && made->getNumArgs() == 0;
 }
 
 }  // namespace lantern::frontend

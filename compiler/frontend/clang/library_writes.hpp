@@ -3,7 +3,6 @@
 
 #include <clang/AST/ExprCXX.h>
 
-#include <string>
 #include <vector>
 
 namespace lantern::frontend {
@@ -12,8 +11,7 @@ namespace lantern::frontend {
 const clang::Expr* bare(const clang::Expr* e);
 /// The variables whose elements an algorithm of the library writes: v in std::fill(v.begin(), v.end(), 0).
 std::vector<const clang::Expr*> ranges_written(const clang::CallExpr* call);
-/// Why an assignment may change whether a value is there: that of a std::optional or std::variant, and of
-/// m[key] of a map, which inserts. Else empty.
-std::string changes_presence(const clang::Expr* target);
+/// Whether this is a std::optional variable that is declared without a value.
+bool is_empty_optional(const clang::Expr* target);
 
 }  // namespace lantern::frontend
