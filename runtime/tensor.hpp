@@ -115,6 +115,8 @@ struct TensorValue {
   typename std::vector<T>::const_reference operator()(I... i) const {
     return data[position({static_cast<std::int64_t>(i)...})];
   }
+  /// Whether shapes and all elements are equal.
+  bool operator==(const TensorValue&) const = default;
 
  private:
   std::size_t position(std::initializer_list<std::int64_t> index) const {

@@ -30,43 +30,47 @@ std::set<std::string> names_in(std::string_view text) {
 }
 
 constexpr std::size_t near = 200;  // characters before and after a name that are looked at
-/// Whether text before a place ends, as far as the name is concerned, with its declaration without a value, as in
-/// `Rep<double> name;` or `Real a, name;`. A parameter has a value.
-bool is_unset(std::string_view before, const std::string& name) {
+/// Whether the text reads the name, from a place on, where nothing after its declaration, as in `Rep<double> name;` or
+/// `Real a, name;`, gave it a value. A parameter has one.
+bool reads_unset(std::string_view text, const std::string& name, std::size_t from) {
   constexpr std::string_view type = "(const\\s+)?(?!return\\b|using\\b|typedef\\b|goto\\b|delete\\b|throw\\b)"
                                     "[A-Za-z_][\\w:]*\\s*(<[^;{}()]*>)?";
-  const std::regex use("\\b" + name + "\\b"), value("\\s*([-+*/%&|^]|<<|>>)?=[^=]"), end("\\s*[;,]"), end_of_parameter("\\s*[,)]");
+  const std::regex use("\\b" + name + "\\b"), value("\\s*=[^=]"), update("\\s*([-+*/%&|^]|<<|>>)=[^=]"), end("\\s*[;,]"), end_of_parameter("\\s*[,)]");
   const std::regex declaration("(^|[;{}])\\s*" + std::string(type) + "\\s+(\\w+\\s*,\\s*)*$");
   const std::regex parameter("[(,]\\s*" + std::string(type) + "[&\\s]+$");
   bool unset = false;
+  std::size_t given = std::string_view::npos;  // the end of a statement that gives it a value
   using Places = std::regex_iterator<std::string_view::const_iterator>;
-  for (Places at(before.begin(), before.end(), use); at != Places(); ++at) {
+  for (Places at(text.begin(), text.end(), use); at != Places(); ++at) {
     const auto place = static_cast<std::size_t>(at->position());
-    const std::string_view rest = before.substr(place + name.size(), near);
+    const std::string_view rest = text.substr(place + name.size(), near);
     const std::size_t start = place > near ? place - near : 0;
-    const std::string_view left = before.substr(start, place - start);
+    const std::string_view left = text.substr(start, place - start);
     const auto follows = [&](const std::regex& what) {
       return std::regex_search(rest.begin(), rest.end(), what, std::regex_constants::match_continuous);
     };
     const auto precedes = [&](const std::regex& what) { return std::regex_search(left.begin(), left.end(), what); };
-    if (follows(value) || (follows(end_of_parameter) && precedes(parameter))) unset = false;
-    else if (follows(end)) unset |= precedes(declaration);
+    if (place > given) unset = false, given = std::string_view::npos;
+    if (follows(value)) given = text.find(';', place);
+    else if (follows(end_of_parameter) && precedes(parameter)) unset = false;
+    else if (follows(end) && precedes(declaration)) unset = true;
+    else if (unset && place >= from) return true;
+    else if (follows(update)) unset = false;
   }
-  return unset;
+  return false;
 }
 
 std::string unset_variable(const ir::Location& loc) {
   const auto source = loc.known() ? SourceText::of(loc.file) : nullptr;
   if (!source) return "";
   const TextRange line = source->line(loc.line);
-  std::size_t function = 0;
+  const std::string_view text = source->text();
+  std::size_t from = line.end;
   for (const SourceText::Body& body : source->bodies())
-    if (body.range.contains(line.begin)) function = function == 0 ? body.range.begin : std::min(function, body.range.begin);
-  if (function == 0) return "";
-  const std::string_view before = source->text().substr(function, line.begin - function);
+    if (body.range.begin < line.end && line.begin < body.range.end) from = std::min({from, body.range.begin, line.begin});
   std::string found;
-  for (const std::string& name : names_in(source->text().substr(line.begin, line.end - line.begin))) {
-    if (!is_unset(before, name)) continue;
+  for (const std::string& name : names_in(text.substr(line.begin, line.end - line.begin))) {
+    if (!reads_unset(text.substr(from, line.end - from), name, line.begin - from)) continue;
     if (!found.empty()) return "";
     found = name;
   }

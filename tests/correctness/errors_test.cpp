@@ -228,6 +228,9 @@ TEST_CASE("an empty Rep is named where one variable of the line alone has no val
     return x + left * right;
   };
   CHECK(message_of([&] { compile(one_of_two); }) == at(line, "an empty Rep is used: give it a value first"));
+  line = __LINE__ + 1;
+  const auto one_line = [](Rep<double> x) { Rep<double> total, twice; twice = x + x; total += twice; return total; };
+  CHECK(message_of([&] { compile(one_line); }) == at(line, "an empty Rep is used: give total a value first"));
 }
 
 TEST_CASE("a member without a value on either side of a branch has none after it") {

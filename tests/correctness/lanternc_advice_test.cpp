@@ -443,6 +443,15 @@ TEST_CASE("a solver's struct in the place of its solution") {
              "int main() {}\n")
             .starts_with("@/m.cpp:5:33: error: a solver gives a struct: its member x is the solution, solvers::solve(...).x for "
                          "instance; others say whether it was found\n"));
+  CHECK(said("#include <lantern/solvers.hpp>\n"
+             "Rep<double> f(Rep<double> q) {\n"
+             "  auto x = solvers::dormand_prince([](Rep<double>, Rep<double> y) { return -y; }, q, 0.0, 1.0);\n"
+             "  return 2.0 * x;\n"
+             "}\n"
+             "LANTERN_FUNCTION(g, grad(f))\n"
+             "int main() {}\n")
+            .starts_with("@/m.cpp:6:14: error: a solver gives a struct: its member y is the solution, solvers::solve(...).y for "
+                         "instance; others say whether it was found\n"));
 }
 
 TEST_CASE("a member function without its object") {
@@ -560,6 +569,16 @@ TEST_CASE("results of compiled functions that are used as something else") {
             .starts_with("@/m.cpp:5:47: error: a number has no [i]: an element of a matrix that a compiled function gives is m(i, j)\n"));
 }
 
+TEST_CASE("a function of <cmath> in a template that serves double as well") {
+  for (const std::string call : {"sqrt(x)", "pow(x, x)", "std::atan2(x, 2.0)"}) {
+    const std::string name = call.substr(0, call.find('(')), bare = name.starts_with("std::") ? name.substr(5) : name;
+    CHECK(said("template <class T> T f(const T& x) { using std::sqrt; using std::pow; return " + call + "; }\n"
+               "LANTERN_FUNCTION(df, grad(f<Rep<double>>))\n"
+               "int main() { return f<double>(2.0) > df(2.0); }\n")
+              .find(": error: write #include <cmath>: " + bare + " of a double is there\n") != std::string::npos);
+  }
+}
+
 TEST_CASE("what lantern.hpp does not include, and has by another name") {
   const std::string cmath = "write #include <cmath>: M_PI is there\n";
   CHECK(said("Rep<double> f(Rep<double> x) { return x * M_PI; }\n"
@@ -659,4 +678,25 @@ TEST_CASE("a LANTERN_FUNCTION without a name, and with arguments") {
              "int main() {}\n")
             .starts_with("@/m.cpp:4:1: error: LANTERN_FUNCTION takes a name and one function, LANTERN_FUNCTION(df, grad(f)); arguments "
                          "are given where df is called\n"));
+}
+
+TEST_CASE("names that no file defines, or several") {
+  CHECK(said("Rep<double> f(Rep<double> x) { return x * x; }\n"
+             "LANTERN_FUNCTION(df, grad(f))\n") ==
+        "lanternc: error: no file defines main: name the file that does behind lanternc, or write -c for an object, --emit=shared for a "
+        "library\n");
+  CHECK(said("Rep<double> f(Rep<double> x) { return x * x; }\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "double scale(double);\n"
+             "int main() { return static_cast<int>(scale(df(2.0))); }\n") ==
+        "lanternc: error: no file and no library defines scale(double): name the file that does behind lanternc, or its library, -lNAME\n");
+  const TemporaryDirectory directory;
+  const std::string other = (directory.path() / "other.cpp").string();
+  write_file(other, "#include <lantern/lantern.hpp>\nusing namespace lantern;\nRep<double> f(Rep<double> x) { return sin(x); }\n"
+                    "LANTERN_FUNCTION(dg, grad(f))\n");
+  CHECK(said("Rep<double> f(Rep<double> x) { return x * x; }\n"
+             "LANTERN_FUNCTION(df, grad(f))\n"
+             "int main() { return static_cast<int>(df(2.0)); }\n",
+             {other}) ==
+        "lanternc: error: two files define f(Rep<double>): make it static in each, or define it in one of them and declare it in a header\n");
 }

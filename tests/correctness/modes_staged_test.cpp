@@ -147,6 +147,31 @@ double staged_at(const Function& f, double x, int opt) {
 
 }  // namespace
 
+TEST_CASE("beside poles: which compiled modes know that nothing flows to a case that is not taken") {
+  // docs/modes.md says which.
+  const auto programs = {
+      Function([](D x) { return IF(x > 1.0, [&] { return sqrt(x); }, [&] { return 3.0 * x; }); }),
+      Function([](D x) {
+        const D root = sqrt(x);
+        return IF(x > 1.0, [&] { return root; }, [&] { return 3.0 * x; });
+      }),
+      Function([](D x) { return max(sqrt(x), 1.0) + 3.0 * x; }),
+  };
+  for (const Way& w : ways()) {
+    INFO(w.name);
+    const std::string name = w.name;
+    const bool knows = name == "reverse" || name == "forward" || name == "cps" || name == "divide and conquer" || name == "taylor";
+    std::size_t numbers = 0;
+    for (const Function& f : programs) {
+      const double slope = compile(w.grad(f))(0.0);
+      CHECK((slope == 3.0 || std::isnan(slope)));
+      numbers += slope == 3.0;
+      CHECK(compile(w.grad(f))(4.0) == Approx(compile(grad(f))(4.0)));
+    }
+    CHECK((numbers == 3) == knows);
+  }
+}
+
 TEST_CASE("every mode differentiates every program, staged as eagerly", "[modes]") {
   for (const Program& p : programs())
     for (const Way& w : ways()) {

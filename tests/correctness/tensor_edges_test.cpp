@@ -183,6 +183,9 @@ TEST_CASE("the elements of a tensor of the host's, by their indices") {
   marks(1, 0) = true;
   CHECK(marks.data == std::vector<bool>{false, false, true, false});
   CHECK(TensorValue<double>({}, 4.0)() == 4.0);
+  CHECK((TensorValue<double>({2, 3}, 1.0) == TensorValue<double>({2, 3}, 1.0)));
+  CHECK((TensorValue<double>({2, 3}, 1.0) != TensorValue<double>({3, 2}, 1.0)));
+  CHECK((TensorValue<double>({2, 3}, 1.0) != TensorValue<double>({2, 3}, 2.0)));
   const std::string element = "TensorValue: the element (";
   CHECK_THROWS_WITH(t(2, 0), element + "2, 0) of a tensor of shape [2, 3]: expected indices of 0 or more, below the sizes");
   CHECK_THROWS_WITH(fixed(0, -1), element + "0, -1) of a tensor of shape [2, 3]: expected indices of 0 or more, below the sizes");

@@ -22,6 +22,7 @@ MISTAKES = {
     "STATIC, SHARED or OBJECT, sources of a target are PRIVATE, an executable takes no such word",
     "lantern_add_executable(app model.cpp OPTIONS --emit=c)": "lantern_add_executable(app): OPTIONS --emit=c is not for a target, of which lanternc makes an "
     "object; run lanternc with it by add_custom_command",
+    "find_package(Lantern REQUIRED COMPONENTS gpu)": "Lantern has no component gpu: expected core, lantern, data, distributed, linalg or onnx",
 }
 wrong = []
 with tempfile.TemporaryDirectory() as temporary:

@@ -1,4 +1,6 @@
 // lanternc: a C++ file with LANTERN_FUNCTIONs to a program, an object, a library or a source, ahead of time.
+#include <malloc.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -97,6 +99,9 @@ void run(const Options& options) {
 }  // namespace lantern::tool
 
 int main(int argc, char** argv) {
+  // Passes free millions of small blocks between tables of many megabytes. glibc would sort its list of small free blocks at each
+  // large one.
+  mallopt(M_MXFAST, 0);
   lantern::tool::tidy_up_when_interrupted();
   const int status = lantern::tool::reporting([&] {
     if (const auto options = lantern::tool::parse_options(argc, argv)) lantern::tool::run(*options);

@@ -37,6 +37,19 @@ bool is_number(string_view type) {
   return std::ranges::find(numbers, type) != numbers.end();
 }
 
+/// Whether all of a list of types are numbers of C++, or references to them.
+bool of_numbers(string_view types) {
+  for (;;) {
+    const std::size_t end = std::min(types.find(','), types.size());
+    string_view one = ir::trimmed(types.substr(0, end));
+    if (one.starts_with("const ")) one.remove_prefix(6);
+    while (one.ends_with('&')) one.remove_suffix(1);
+    if (!is_number(one)) return false;
+    if (end == types.size()) return true;
+    types.remove_prefix(end + 1);
+  }
+}
+
 /// A Rep that is to become a number of C++.
 Remedy conversion(string_view error) {
   struct Wording {
@@ -241,10 +254,14 @@ Remedy name_of_library(string_view error, const std::vector<string_view>& notes)
     return told("random numbers that a program draws when it runs are random::normal<double>(key, n), in <lantern/random.hpp>; those of "
                 "std are drawn once, while it is staged");
   for (const string_view name : {"exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "sinh", "cosh", "asin", "acos", "atan", "cbrt", "erf",
-                                 "log1p", "expm1", "floor", "ceil", "fabs"}) {
-    const bool gcc = error.starts_with("no matching function for call to ‘" + std::string(name) + "(double)’");
-    const bool clang = error == "no matching function for call to '" + std::string(name) + "'" &&
-                       std::ranges::any_of(notes, [](string_view note) { return has(note, "'Rep<T>' against 'double'"); });
+                                 "log1p", "expm1", "floor", "ceil", "fabs", "pow", "atan2", "hypot", "fmod"}) {
+    const auto arguments = between(error, "no matching function for call to ‘" + std::string(name) + "(", ")’");
+    const bool gcc = arguments && of_numbers(*arguments);
+    const bool clang = error == "no matching function for call to '" + std::string(name) + "'" && name != "pow" &&
+                       std::ranges::any_of(notes, [](string_view note) {
+                         const auto given = between(note, "'Rep<T>' against '", "'");
+                         return given && of_numbers(*given);
+                       });
     if (gcc || clang) return told("write #include <cmath>: " + std::string(name) + " of a double is there");
   }
   return std::nullopt;
@@ -321,18 +338,15 @@ Remedy not_captured(string_view error) {
              : std::nullopt;
 }
 
-/// Rep<double> x = solvers::brent(...), which gives a struct.
+/// Rep<double> x = solvers::brent(...), which gives a struct, and 2.0 * solvers::brent(...).
 Remedy solver_result(string_view error) {
-  constexpr std::array<string_view, 3> begins{"could not convert ‘", "conversion from ‘",
-                                              "no viable conversion from "};
+  constexpr std::array<string_view, 5> begins{"could not convert ‘", "conversion from ‘", "no viable conversion from ",
+                                              "no match for ‘operator", "invalid operands to binary expression ("};
   if (std::ranges::none_of(begins, [&](string_view begin) { return error.starts_with(begin); }))
     return std::nullopt;
   for (const string_view name : {"Root", "Minimum", "Fit", "Optimum", "Integrated", "Events"}) {
-    const bool given = has(error, "from ‘lantern::solvers::" + std::string(name) + "<") ||
-                       has(error, "conversion from '" + std::string(name) + "<") ||
-                       has(error, "of type '" + std::string(name) + "<") ||
-                       has(error, "'lantern::solvers::" + std::string(name) + "<");
-    if (!given) continue;
+    const std::size_t at = error.find(std::string(name) + "<");
+    if (at == string_view::npos || at == 0 || ir::is_word(error[at - 1])) continue;
     const string_view member = name == "Integrated" || name == "Events" ? "y" : "x";
     return told("a solver gives a struct: its member " + std::string(member) +
                 " is the solution, solvers::solve(...)." + std::string(member) +
@@ -630,8 +644,8 @@ std::optional<std::string> remedy(string_view error, const std::vector<string_vi
     if (auto words = rule(error, line)) return words;
   for (const auto rule : {name_of_library, mixed_power})
     if (auto words = rule(error, notes)) return words;
-  for (const auto rule : {sides_of_choice, conversion, between_reps, other_operator, iterators, binding, missing_return,
-                          same_name, member_function, solver_result, other_name, not_captured, made_array, other_element})
+  for (const auto rule : {sides_of_choice, conversion, between_reps, solver_result, other_operator, iterators, binding, missing_return,
+                          same_name, member_function, other_name, not_captured, made_array, other_element})
     if (auto words = rule(error)) return words;
   for (const auto rule : {element, function_of_values})
     if (auto words = rule(error, notes)) return words;

@@ -24,6 +24,7 @@
 #include "lantern/compiler/frontend/clang/precompiled.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
+#include "link_errors.hpp"
 #include "precompiled_headers.hpp"
 #include "report.hpp"
 #include "result_cache.hpp"
@@ -36,6 +37,13 @@ namespace {
 using Words = std::vector<std::string>;
 
 void append(Words& to, const Words& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+/// Ends with what the linker's errors mean, or with them and these words.
+[[noreturn]] void refuse_link(const codegen::ProcessResult& linking, const std::string& otherwise) {
+  if (const auto told = link_error(linking.err)) throw Error(*told);
+  tell(linking.out + linking.err);
+  throw Error(otherwise);
+}
 
 /// One compilation of a file.
 struct Compilation {
@@ -392,7 +400,7 @@ static std::string without_warning_on_dlopen(const std::string& said) {
   return text;
 }
 
-codegen::ProcessResult UserCode::link(Words arguments, const std::filesystem::path& to, bool tells) {
+codegen::ProcessResult UserCode::link(Words arguments, const std::filesystem::path& to) {
   Words command = compiler_.command;
   append(command, installation_.flags);
   append(command, arguments);
@@ -413,7 +421,7 @@ codegen::ProcessResult UserCode::link(Words arguments, const std::filesystem::pa
   }
   codegen::ProcessResult result = codegen::run_process(command);
   if (links_static()) result.err = without_warning_on_dlopen(result.err);
-  if (tells || result.status == 0) tell(result.out + result.err);
+  if (result.status == 0) tell(result.out + result.err);
   return result;
 }
 
@@ -429,36 +437,39 @@ std::filesystem::path UserCode::staging_image(const Words& missing) {
   append(arguments, {"-shared", "-Wl,-z,lazy"});
   append(arguments, installation_.optional_arguments(false));
   const std::filesystem::path image = directory() / "staging_image.so";
-  if (link(arguments, image, true).status != 0) throw Error("the staging image did not link");
+  if (const codegen::ProcessResult linking = link(arguments, image); linking.status != 0) refuse_link(linking, "the staging image did not link");
   return image;
 }
 
 std::filesystem::path UserCode::link_program(const std::vector<std::filesystem::path>& generated,
                                              const Words& more_arguments, const Words& external) {
   const std::filesystem::path program = directory() / "program";
-  const auto linked = [&](bool tells) {
+  const auto linked = [&] {
     Words arguments = finished_program();
     for (const auto& path : generated) arguments.push_back(path.string());
     append(arguments, installation_.link_arguments(options_.with_jit, links_static()));
     append(arguments, more_arguments);
-    return link(arguments, program, tells);
+    return link(arguments, program);
   };
   const bool parts = std::ranges::any_of(sources_, [](const Source& s) { return s.program_text.has_value(); });
-  codegen::ProcessResult linking = linked(!parts);
+  codegen::ProcessResult linking = linked();
   if (linking.status != 0 && parts) {
     // Another file, or a name that no text shows, asks for a function that was left out.
     for (std::size_t i = 0; i < sources_.size(); ++i) compile_whole(i);
-    linking = linked(true);
+    linking = linked();
   }
   if (linking.status == 0) return program;
+  std::string notes;
   for (const std::string& name : external)
     if (!name.starts_with("lantern_") && linking.err.find("`" + name + "'") != std::string::npos)
-      tell("note: the external function '" + name +
+      notes += "note: the external function '" + name +
            "' is called by its name: it has to be a C function, declared "
-           "extern \"C\", of the program or of what is linked to it: lanternc ... -- more.o -lmore\n");
+           "extern \"C\", of the program or of what is linked to it: lanternc ... -- more.o -lmore\n";
   for (const std::string& what : installation_.missing_libraries(linking.err, links_static()))
-    tell("note: not linked, since it is not installed" + std::string(links_static() ? " as an archive, lib....a, which -static needs: " : ": ") +
-         what + "\n");
+    notes += "note: not linked, since it is not installed" +
+             std::string(links_static() ? " as an archive, lib....a, which -static needs: " : ": ") + what + "\n";
+  if (notes.empty()) refuse_link(linking, "the program did not link");
+  tell(linking.out + linking.err + notes);
   throw Error("the program did not link");
 }
 
@@ -475,7 +486,7 @@ std::filesystem::path UserCode::merged_object(const std::vector<std::filesystem:
     // for a variable.
     Words trial = arguments;
     append(trial, installation_.link_arguments(options_.with_jit, links_static()));
-    const codegen::ProcessResult linking = link(trial, directory() / "trial", false);
+    const codegen::ProcessResult linking = link(trial, directory() / "trial");
     if (linking.status != 0 && (sources_.size() > 1 || linking.err.find("lantern::core::Rep<") != std::string::npos)) {
       for (std::size_t i = 0; i < sources_.size(); ++i) compile_whole(i);
       arguments = objects();

@@ -102,8 +102,7 @@ class UserCode {
   void tell_messages(const std::string& text, std::optional<bool> of_program) const;
   /// Whether the user asks for a program without shared libraries.
   bool links_static() const;
-  /// `tells`: also what went wrong.
-  codegen::ProcessResult link(Words arguments, const std::filesystem::path& to, bool tells);
+  codegen::ProcessResult link(Words arguments, const std::filesystem::path& to);
   Words files_of(const Object& object) const;
 
   const Options& options_;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <utility>
 
+#include "lantern/compiler/frontend/clang/library_writes.hpp"
 #include "lantern/compiler/frontend/clang/template_types.hpp"
 #include "lantern/compiler/frontend/clang/visitor.hpp"
 
@@ -87,20 +88,6 @@ bool holds_rep_within(QualType type, int depth) {
   return false;
 }
 
-/// An expression without what only converts it, parentheses included.
-const Expr* bare(const Expr* e) {
-  for (;;) {
-    const Expr* before = e;
-    e = e->IgnoreParens();
-    if (const auto* c = dyn_cast<ExprWithCleanups>(e)) e = c->getSubExpr();
-    if (const auto* c = dyn_cast<MaterializeTemporaryExpr>(e)) e = c->getSubExpr();
-    if (const auto* c = dyn_cast<CXXBindTemporaryExpr>(e)) e = c->getSubExpr();
-    if (const auto* c = dyn_cast<ConstantExpr>(e)) e = c->getSubExpr();
-    if (const auto* c = dyn_cast<ImplicitCastExpr>(e)) e = c->getSubExpr();
-    if (e == before) return e;
-  }
-}
-
 const CXXMemberCallExpr* conversion_of_rep(const Expr* e) {
   const auto* call = dyn_cast<CXXMemberCallExpr>(e);
   if (call == nullptr || !isa_and_nonnull<CXXConversionDecl>(call->getMethodDecl())) return nullptr;
@@ -155,6 +142,7 @@ struct PossibleWrite {
   PlainWrite write;
   const ParmVarDecl* parameter = nullptr;
   const FunctionDecl* member = nullptr;
+  const FunctionDecl* callee = nullptr;  ///< a function that may change a variable that outlives it
 };
 
 class Collector : public Visitor {
@@ -230,7 +218,11 @@ class Collector : public Visitor {
     if (const FunctionDecl* known = written(callee, places_)) {
       facts_.calls.insert({places_.offset(e->getBeginLoc()), places_.offset(known->getLocation())});
       if (function_ != nullptr) calls_[function_].insert(callee->getCanonicalDecl());
+      PlainWrite w;
+      w.at = places_.offset(e->getBeginLoc());
+      if (places_.own(e->getBeginLoc())) plain_writes_.push_back({w, nullptr, nullptr, callee->getCanonicalDecl()});
     }
+    for (const Expr* range : ranges_written(e)) write(range);
     if (callee->getIdentifier() != nullptr && callee->getName() == "swap")
       for (const Expr* a : e->arguments())
         if (element_of_rep(a) != nullptr) facts_.stores.insert(places_.offset(bare(a)->getBeginLoc()));
@@ -383,9 +375,19 @@ class Collector : public Visitor {
   }
   void condition(const Expr* e, SourceLocation key) {
     if (e != nullptr && is_staged(e)) {
+      refuse_assignment(e);
       accept(e);
       mark(key);
     }
+  }
+  /// `if (x = 1.0)`, which C++ takes for Reps as for numbers. As in C, parentheses say that an assignment is meant.
+  void refuse_assignment(const Expr* e) {
+    while (isa<ImplicitCastExpr, FullExpr, MaterializeTemporaryExpr, CXXBindTemporaryExpr>(e))
+      e = isa<FullExpr>(e) ? cast<FullExpr>(e)->getSubExpr() : cast<Expr>(*e->children().begin());
+    if (const auto* converted = conversion_of_rep(e)) return refuse_assignment(converted->getImplicitObjectArgument());
+    const auto* call = dyn_cast<CXXOperatorCallExpr>(e);
+    if (call != nullptr && call->getOperator() == OO_Equal)
+      complain(call->getOperatorLoc(), "'=' assigns in a condition; write '==' to compare, or assign before it");
   }
   void mark(SourceLocation key) {
     if (!places_.own(key)) return;
@@ -466,12 +468,15 @@ class Collector : public Visitor {
            names.count(record->getName().str()) != 0;
   }
   void moved(const Expr* container) {
-    const Root found = root(container);
-    if (found.kind == Root::Kind::temporary || !places_.own(container->getBeginLoc())) return;
-    PlainWrite w = plain_write(container, found);
-    w.text =
-        "a container of staged values is moved or swapped under a staged condition: it would happen while the "
-        "program is staged, whatever the condition; copy it, or assign its elements";
+    refuse_write(container, "a container of staged values is moved or swapped under a staged condition: it would happen while the "
+                            "program is staged, whatever the condition; copy it, or assign its elements");
+  }
+  /// A change that is an error under a staged condition.
+  void refuse_write(const Expr* target, const std::string& why) {
+    const Root found = root(target);
+    if (found.kind == Root::Kind::temporary || !places_.own(target->getBeginLoc())) return;
+    PlainWrite w = plain_write(target, found);
+    w.text = why;
     plain_writes_.push_back({w});
   }
   /// A variable that is passed by reference: the function may assign it.
@@ -631,6 +636,9 @@ class Collector : public Visitor {
     }
     // What a Rep is assigned, the program that is staged sees.
     if (target->getType()->isDependentType()) return;
+    if (holds_rep(target->getType()) && is_empty_optional(target))
+      return refuse_write(target, "a std::optional without a value is assigned under a staged condition: whether it has one would be decided "
+                                  "while the program is staged, whatever the condition; use a Rep, and a Rep<bool> that says whether there is one");
     if (holds_rep(target->getType()) && !refers_to_reps(target->getType())) return;
     const Root found = root(target);
     if (found.kind == Root::Kind::temporary) return;
@@ -638,6 +646,8 @@ class Collector : public Visitor {
     if (found.kind == Root::Kind::variable && isa<FieldDecl>(found.variable) && function_ != nullptr)
       changes_members_.insert(function_);
     if (const auto* parameter = dyn_cast_or_null<ParmVarDecl>(found.variable)) written_parameters_.insert(parameter);
+    if (const auto* v = dyn_cast_or_null<VarDecl>(found.variable); v != nullptr && v->hasGlobalStorage() && function_ != nullptr)
+      changes_globals_.emplace(function_, v);
     plain_writes_.push_back({plain_write(target, found)});
   }
 
@@ -691,6 +701,10 @@ class Collector : public Visitor {
         if (written_parameters_.count(to) != 0) again |= written_parameters_.insert(from).second;
       for (const auto& [caller, callee] : member_calls_)
         if (changes_members_.count(callee) != 0) again |= changes_members_.insert(caller).second;
+      for (const auto& [caller, callees] : calls_)
+        for (const FunctionDecl* callee : callees)
+          if (const auto found = changes_globals_.find(callee); found != changes_globals_.end())
+            again |= changes_globals_.emplace(caller, found->second).second;
     }
     for (const auto& [function, callees] : calls_) {
       std::set<const FunctionDecl*> reached;
@@ -705,10 +719,19 @@ class Collector : public Visitor {
       if (const FunctionDecl* source = written(function, places_); source != nullptr && reached.count(function) != 0)
         facts_.recursive.insert(places_.offset(source->getLocation()));
     }
-    for (const PossibleWrite& w : all_writes_)
+    for (PossibleWrite& w : all_writes_) {
+      if (w.callee != nullptr) {
+        const auto changed = changes_globals_.find(w.callee);
+        if (changed == changes_globals_.end()) continue;
+        w.write.text = "'" + w.callee->getNameAsString() + "' changes the plain variable '" + changed->second->getNameAsString() +
+                       "' under a staged condition: it would change while the program is staged, whatever the condition; hand it "
+                       "to the function as a Rep, and return the new one";
+        w.write.length = static_cast<std::uint32_t>(w.callee->getNameAsString().size());
+      }
       if ((w.parameter == nullptr || written_parameters_.count(w.parameter) != 0) &&
           (w.member == nullptr || changes_members_.count(w.member) != 0))
         facts_.plain_writes.emplace(w.write.at, w.write);
+    }
   }
 
  private:
@@ -716,6 +739,7 @@ class Collector : public Visitor {
   std::vector<PossibleWrite> all_writes_;  ///< of functions where something is staged
   std::vector<std::pair<const FunctionDecl*, const FunctionDecl*>> member_calls_;  ///< caller, callee
   std::set<const FunctionDecl*> changes_members_;                                  ///< that are plain
+  std::map<const FunctionDecl*, const VarDecl*> changes_globals_;                  ///< that are plain
   std::vector<std::pair<const ParmVarDecl*, const ParmVarDecl*>> passes_;  ///< a parameter as another's argument
   std::set<const ParmVarDecl*> written_parameters_;
 };
