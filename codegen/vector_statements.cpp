@@ -128,7 +128,7 @@ void StatementPrinter::vector(const Op& op) {
     case Opcode::lnot_:
       return define(op, prefix("~", value(op.operands[0])));
     case Opcode::sign_:
-      return define(op, called(function("sign", kind)));
+      return define(op, on_operands(function("sign", kind)));
     default:
       break;
   }
