@@ -84,7 +84,7 @@ TEST_CASE("joined kernels that are equal but for their tensors have one text", "
                  floats({n + 2}, 2), floats({2, 3, n, 1}, 2), floats({5}, 3), 0.1F, 0.2F)
               .first == 1);
   const std::string text = compile(update, {.target = Target::cuda, .name = "equal"}).source("cuda");
-  CHECK(times(text, ".of[member]") > 4);
+  CHECK(times(text, ".of[member]") >= 4);
   // Two kinds in turn: rows, and elements.
   const auto kinds = [](Matrix x, Row u, Matrix y, Row v, Matrix z) {
     return std::tuple(Matrix(softmax<1>(x)), Row(sin(u)), Matrix(softmax<1>(y)), Row(sin(v)), Matrix(softmax<1>(z)));
