@@ -19,7 +19,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lantern/codegen/statement_printer.hpp"
+#include "lantern/codegen/launch.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/ir/text.hpp"
 
@@ -33,48 +33,13 @@ Expression iterations_between(const Expression& first, const Expression& bound) 
 
 }  // namespace
 
-/// The two sides of a launch.
-struct StatementPrinter::Launch {
-  struct Level {
-    Expression first, count;  ///< of one loop of the nest, in the kernel
-    std::string index;
-  };
-  struct Reduction {
-    std::size_t state;
-    std::string start, first;  ///< its first value, on the host and in the kernel
-    std::string name, parts, result;
-  };
-  struct Sum {
-    std::size_t state;
-    std::string tensor, parts;  ///< names on the host
-    bool from_zeros;            ///< which nothing has written
-    std::string finite;         ///< on the host, whether what is added to is; where that is looked at
-  };
-  std::string name, parameters, arguments;
-  std::string all;              ///< how many iterations the nest has, on the host
-  std::string count, shares;    ///< their number, and of blocks, in the kernel and on the host
-  std::string iteration;        ///< which one, in the kernel
-  std::vector<Level> levels;
-  std::vector<Reduction> reductions;
-  std::vector<Sum> sums;
-  const Value* key = nullptr;   ///< where all sums of an iteration go to
-  std::string by_key;           ///< whether blocks own keys, in the kernel and on the host
-  std::unordered_map<const Value*, Binding> bindings;  ///< of what is captured
-  Statements before;                                   ///< at the start of the kernel
-  std::size_t start = 0;                               ///< where an iteration begins in the text of the kernel
-
-  void pass(const std::string& type, const std::string& parameter, const std::string& argument) {
-    parameters += (parameters.empty() ? "" : ", ") + type + " " + parameter;
-    arguments += (arguments.empty() ? "" : ", ") + argument;
-  }
-};
-
 void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
   for (const char* part : {"gpu", "iterations"}) unit_.prelude().need(part);
   checks_before(loop);
   ws();
   const std::size_t names = names_.mark();
   Launch launch;
+  checks_on_host(kernel, launch);
   const std::string of = info_.exported ? info_.name : unit_.public_name() + "_" + info_.name;
   launch.name = names_.unique(of + "_kernel" + std::to_string(++kernel_count_));
   const bool rows = kernel.mapping == Mapping::rows;
@@ -131,7 +96,9 @@ void StatementPrinter::kernel(const Op& loop, const Kernel& kernel) {
     s.finite = names_.unique(s.parts + "_finite");
     line("const int " + s.finite + " = " + (s.from_zeros ? "1" : finite(loop.operands[s.state])) + ";");
   }
-  line(launch.name + "<<<" + grid + ", " + block + ", 0, ws->device->stream>>>(" + launch.arguments + ");");
+  std::string arguments;
+  for (const Launch::Parameter& p : launch.parameters) arguments += (arguments.empty() ? "" : ", ") + p.argument;
+  line(launch.name + "<<<" + grid + ", " + block + ", 0, ws->device->stream>>>(" + arguments + ");");
   line("lt_launched(ws);");
   if (!shares) close();
   for (const Launch::Sum& s : launch.sums) {
@@ -212,8 +179,8 @@ void StatementPrinter::share(const Kernel& kernel, Launch& launch) {
     allocate(type, r.result, "1");
     const auto known = bindings_.find(loop.operands[i]);
     if (known != bindings_.end() && known->second.device) {
-      launch.pass("const " + type + "*", r.first + "_at", known->second.expression.operands()[0].text());
-      launch.before.push_back("const " + type + " " + r.first + " = *" + r.first + "_at;");
+      launch.pass("const " + type + "*", r.first + "_at", known->second.expression.operands()[0].text(),
+                  {"const " + type + " " + r.first + " = *" + r.first + "_at;"});
     } else {
       launch.pass(type, r.first, text(loop.operands[i]));
     }
@@ -275,8 +242,7 @@ void StatementPrinter::capture(const Kernel& kernel, Launch& launch) {
       const auto [it, added] = passed.try_emplace(from, from.ends_with("_at") ? from.substr(0, from.size() - 3) : from + "_is");
       if (added) {
         it->second = names_.unique(it->second);
-        launch.pass("const " + type + "*", from, from);
-        launch.before.push_back("const " + type + " " + it->second + " = *" + from + ";");
+        launch.pass("const " + type + "*", from, from, {"const " + type + " " + it->second + " = *" + from + ";"});
       }
       launch.bindings[v].expression = Expression(it->second);
       continue;
@@ -285,12 +251,12 @@ void StatementPrinter::capture(const Kernel& kernel, Launch& launch) {
     const auto [it, added] = passed.try_emplace(here, ir::is_identifier(here) ? here : "");
     if (added) {
       if (it->second.empty()) it->second = fresh_name(v);
-      launch.pass(unit_.type(v), it->second, here);
+      launch.pass(unit_.type(v), it->second, here, {}, it->second);
       // What nothing in the kernel writes is read by the way for such memory.
       if (v->type.is_tensor() && uses_.elements_matter(v) && !written.contains(storage_root(v))) {
         const std::string element = unit_.element(v), data = names_.unique(it->second + "_data");
-        launch.pass("const " + element + "* __restrict__", data, here + ".data");
-        launch.before.push_back(it->second + ".data = (" + element + "*)" + data + ";");
+        launch.pass("const " + element + "* __restrict__", data, here + ".data",
+                    {it->second + ".data = (" + element + "*)" + data + ";"}, it->second);
       }
     }
     launch.bindings[v].expression = Expression(it->second);
@@ -308,6 +274,7 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
   const Op* const self = current_;
   const Place host_place = std::exchange(place_, kernel.mapping == Mapping::rows ? Place::block : Place::thread);
   kernel_ = &kernel;
+  launch_ = &launch;
   touched_ = {};
   used_workspace_ = false;
   unit_.print_for_device(true);
@@ -374,21 +341,27 @@ void StatementPrinter::kernel_text(const Kernel& kernel, Launch& launch) {
   if (checks_sums) line("ws->iteration = order + (unsigned long long)" + launch.count + ";");  // behind all of them
   finish_reductions(kernel, launch);
   unit_.print_for_device(false);
-  Statements before = std::move(launch.before);
   if (fails) {
     unit_.prelude().need("failure");
     launch.pass("lt_failure*", "failure", "lt_failure_of(ws)");
-    launch.pass("unsigned long long", "order", "lt_order_of(ws)");
-    for (const char* text : {"lt_workspace thread;", "lt_workspace* ws = &thread;", "ws->failure = failure;"})
-      before.emplace_back(text);
+    launch.pass("unsigned long long", "order", "lt_order_of(ws)",
+                {Statement("lt_workspace thread;"), Statement("lt_workspace* ws = &thread;"), Statement("ws->failure = failure;")});
+  }
+  pass_tables(launch);
+  Statements before;
+  std::string parameters;
+  for (const Launch::Parameter& p : launch.parameters) {
+    parameters += (parameters.empty() ? "" : ", ") + p.type + " " + p.name;
+    before.insert(before.end(), p.first.begin(), p.first.end());
   }
   statements_.insert(statements_.begin(), before.begin(), before.end());
   const char* bounds = rows ? "__launch_bounds__(512) " : "";
-  open_.back().head.text = "extern \"C\" __global__ void " + std::string(bounds) + launch.name + "(" + launch.parameters + ") {";
+  open_.back().head.text = "extern \"C\" __global__ void " + std::string(bounds) + launch.name + "(" + parameters + ") {";
   close();
   kernels_.push_back({launch.name, text_of(statements_) + "\n"});
 
   kernel_ = nullptr;
+  launch_ = nullptr;
   place_ = host_place;
   statements_ = std::move(host);
   open_ = std::move(around);

@@ -18,9 +18,10 @@ bool is_type(std::string_view token) {
          std::ranges::find(known, token) != known.end();
 }
 
-/// Names and numbers, strings, and other characters one by one; no comments, no spaces.
-std::vector<std::string_view> tokens_of(std::string_view text) {
-  std::vector<std::string_view> tokens;
+}  // namespace
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
   for (std::size_t i = 0; i < text.size();) {
     std::size_t end = i + 1;
     if (ir::is_space(text[i])) {
@@ -42,35 +43,36 @@ std::vector<std::string_view> tokens_of(std::string_view text) {
     } else if (ir::is_word(text[i])) {
       end = ir::end_of_word(text, i);
     }
-    tokens.push_back(text.substr(i, end - i));
+    words.push_back(text.substr(i, end - i));
     i = end;
   }
-  return tokens;
+  return words;
 }
 
-}  // namespace
+std::unordered_set<std::string_view> declared_in(const std::vector<std::string_view>& words) {
+  std::unordered_set<std::string_view> names;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (!ir::is_identifier(words[i]) || is_type(words[i])) continue;
+    const bool pointer = (words[i - 1] == "*" || words[i - 1] == "&") && i > 1 && is_type(words[i - 2]);
+    if (is_type(words[i - 1]) || pointer || words[i - 1] == "void") names.insert(words[i]);
+  }
+  return names;
+}
+
+bool is_member_name(const std::vector<std::string_view>& words, std::size_t at) {
+  return at > 0 && (words[at - 1] == "." || (at > 1 && words[at - 1] == ">" && words[at - 2] == "-"));
+}
 
 std::string without_names(std::string_view text) {
-  const std::vector<std::string_view> tokens = tokens_of(text);
-  const auto of_member = [&](std::size_t i) {
-    return i > 0 && (tokens[i - 1] == "." || (i > 1 && tokens[i - 1] == ">" && tokens[i - 2] == "-"));
-  };
-  std::unordered_map<std::string_view, std::size_t> numbers;  // 0 until it is met
-  for (std::size_t i = 1; i < tokens.size(); ++i) {
-    if (!ir::is_identifier(tokens[i]) || is_type(tokens[i])) continue;
-    const bool pointer = (tokens[i - 1] == "*" || tokens[i - 1] == "&") && i > 1 && is_type(tokens[i - 2]);
-    if (is_type(tokens[i - 1]) || pointer || tokens[i - 1] == "void") numbers.try_emplace(tokens[i], 0);
-  }
+  const std::vector<std::string_view> words = words_of(text);
+  const std::unordered_set<std::string_view> declared = declared_in(words);
+  std::unordered_map<std::string_view, std::size_t> numbers;
   std::string key;
-  std::size_t met = 0;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const auto found = of_member(i) ? numbers.end() : numbers.find(tokens[i]);
-    if (found == numbers.end()) {
-      key += tokens[i];
-    } else {
-      if (found->second == 0) found->second = ++met;
-      key += '$' + std::to_string(found->second);
-    }
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!declared.contains(words[i]) || is_member_name(words, i))
+      key += words[i];
+    else
+      key += '$' + std::to_string(numbers.try_emplace(words[i], numbers.size() + 1).first->second);
     key += ' ';
   }
   return key;

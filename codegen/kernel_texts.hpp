@@ -4,9 +4,17 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace lantern::codegen {
+
+/// Names and numbers, strings, and other characters one by one; no comments, no spaces.
+std::vector<std::string_view> words_of(std::string_view text);
+/// The names that words declare, behind a type.
+std::unordered_set<std::string_view> declared_in(const std::vector<std::string_view>& words);
+/// True where a word names a member of a structure.
+bool is_member_name(const std::vector<std::string_view>& words, std::size_t at);
 
 /// The text of a function with each name that it declares replaced by a number, the first one by 1, and
 /// without comments: two functions whose texts are equal so are equal up to renaming (alpha equivalence).

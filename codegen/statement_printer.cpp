@@ -496,6 +496,7 @@ Expression StatementPrinter::converted(const Expression& x, Kind from, Kind to) 
 }
 
 void StatementPrinter::branch(const Op& op, const Sink* forwarded) {
+  if (launch_ && !forwarded && members(op)) return;
   Sink own;
   if (!forwarded) {
     for (const Value* v : op.results) {

@@ -169,6 +169,13 @@ class StatementPrinter {
   void iteration(const Kernel& kernel, Launch& launch);
   Expression combining(ir::Combine combine, const ir::Type& type, const Expression& x, const Expression& y);
   Expression reduced(ir::Combine combine, const ir::Type& type, const Expression& x);
+  class HostChecks;
+  void checks_on_host(const Kernel& kernel, Launch& launch);
+  struct Member;
+  bool members(const ir::Op& first);
+  Statements chain_of(std::vector<Member>& sides, std::size_t from, const std::string& row, const std::string& own);
+  Statements by_kind(std::vector<Member>& sides, const std::vector<std::vector<std::size_t>>& kinds, const std::string& row, const std::string& own);
+  void pass_tables(Launch& launch);
   void finish_reductions(const Kernel& kernel, const Launch& launch);
   void shared_loop(const ir::Op& loop);
   void barrier();
@@ -225,6 +232,7 @@ class StatementPrinter {
   void check_index(const ir::Op& op, std::size_t operand, const ir::Value* t, std::size_t dimension);
   void checks_before(const ir::Op& loop);
   bool checked_before(const ir::Op& access, const passes::KnownRange& known) const;
+  bool checks_indices() const;
   std::optional<Expression> sum(const passes::IndexForm& form, bool wraps = false);
   std::optional<Expression> known_number(const ir::Value* v);
   std::optional<Expression> known_size(const ir::Value* t, int dimension);
@@ -305,6 +313,7 @@ class StatementPrinter {
   int kernel_count_ = 0;
   Place place_ = Place::plain;
   const Kernel* kernel_ = nullptr;  ///< whose text is printed
+  Launch* launch_ = nullptr;        ///< of that kernel
   /// Since the last barrier: whether all threads of the block have read what some change, or one has written.
   struct Touched {
     bool read = false, written = false;

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <ranges>
 
-#include "lantern/codegen/statement_printer.hpp"
+#include "lantern/codegen/launch.hpp"
 #include "lantern/compiler/passes/analysis/gemm.hpp"
 #include "lantern/ir/error.hpp"
 #include "lantern/ir/escape.hpp"
@@ -92,8 +92,11 @@ Expression StatementPrinter::offset(const Value* t, const std::vector<const Valu
 
 // ---- checks
 
+/// In a kernel, unless the host has checked all of its indices.
+bool StatementPrinter::checks_indices() const { return unit_.options().bounds_checks && !(launch_ && launch_->checked); }
+
 void StatementPrinter::check_index(const Op& op, std::size_t operand, const Value* t, std::size_t dimension) {
-  if (!unit_.options().bounds_checks) return;
+  if (!checks_indices()) return;
   const Value* index = op.operands[operand];
   const std::int64_t size = dims(t)[dimension];
   const bool constant = index->def && index->def->is(Opcode::constant_);
@@ -120,7 +123,7 @@ bool StatementPrinter::checked_before(const Op& access, const passes::KnownRange
 
 /// One check for what a loop accesses in all of its iterations, where that can be said before it.
 void StatementPrinter::checks_before(const Op& loop) {
-  if (!unit_.options().bounds_checks) return;
+  if (!checks_indices()) return;
   const std::vector<passes::LoopCheck>& checks = ranges_->before(loop);
   for (std::size_t i = 0; i < checks.size(); ++i) {
     const passes::LoopCheck& c = checks[i];

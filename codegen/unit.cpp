@@ -472,6 +472,12 @@ std::string Unit::call_type(const ir::Type& continuation) {
   return name;
 }
 
+std::string Unit::table_type(const std::string& type, std::size_t size) {
+  const std::string name = (type.starts_with("lt_") ? "" : "lt_") + type + "_x" + std::to_string(size);
+  prelude_.add_type(name, "typedef struct {\n  " + type + " of[" + std::to_string(size) + "];\n} " + name + ";\n");
+  return name;
+}
+
 std::string Unit::captured_type(const ir::Function* f) {
   const FunctionInfo& info = infos_.at(f);
   std::string fields;

@@ -131,6 +131,8 @@ class Unit {
   bool in_frame(const ir::Type& continuation) const {
     return continuation.parts().size() > target_.most_arguments();
   }
+  /// The structure of so many values of a type, `of`: its name.
+  std::string table_type(const std::string& type, std::size_t size);
   /// The structure of what a closure captures: its name.
   std::string captured_type(const ir::Function* f);
 

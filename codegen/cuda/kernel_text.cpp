@@ -71,6 +71,17 @@ static dim3 lt_grid_of(const lt_workspace* ws, int64_t rows, int64_t columns) {
   return dim3((unsigned)x, (unsigned)(y < left ? y : left));
 }
 )c"},
+      {"index_check", types, {}, R"c(/* Indices from first to before end, of a dimension of that size. */
+typedef struct lt_index_check {
+  int64_t first, end, size;
+  const char* where;
+} lt_index_check;
+)c"},
+      {"check_indices", functions, {"index_check", "check_range"}, R"c(/* Before a launch, of all that its kernel accesses. */
+static void lt_check_indices(lt_workspace* ws, const lt_index_check* checks, int n) {
+  for (int i = 0; i < n; ++i) lt_check_range(ws, checks[i].first, checks[i].end, 1, 1, checks[i].size, checks[i].where);
+}
+)c"},
       {"row_threads", functions, {}, R"c(/* The threads of a block that works on a row of n. */
 static unsigned lt_row_threads(int64_t n) {
   if (n <= 64) return 32;

@@ -46,6 +46,7 @@
 #include "lantern/compiler/passes/schedule/kept_panels.hpp"
 #include "lantern/compiler/passes/schedule/horizontal_fusion.hpp"
 #include "lantern/compiler/passes/schedule/kernel_fusion.hpp"
+#include "lantern/compiler/passes/schedule/late_fills.hpp"
 #include "lantern/compiler/passes/schedule/lone_messages.hpp"
 #include "lantern/compiler/passes/schedule/loop_reversal.hpp"
 #include "lantern/compiler/passes/schedule/overlap.hpp"
@@ -264,6 +265,8 @@ constexpr std::array all_passes{
            if (!options.check_values) horizontal_fusion(m);
          },
          false, false, false, true},
+    // once no pass moves kernels any more
+    Pass{"late_fills", "tensors of one number are filled right before their first use", plain<late_fills>, false, false, false, true},
     // once no pass makes or joins kernels any more
     Pass{"device_scalars", "numbers that a GPU makes are used there, and the host asks for them late",
          plain<device_scalars>, false, false, false, true},

@@ -56,6 +56,7 @@ __asm__(
 #define __managed__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 // One block at a time runs, so one copy is enough. A section of its own, so that it can be filled before a
 // block.

@@ -63,6 +63,55 @@ TEST_CASE("updates of parameters of different sizes are one launch", "[cuda]") {
   CHECK(joined("chained", chained, floats({40, 33}), floats({1025}), std::int64_t{3}) == Launches{3, 6});
 }
 
+namespace {
+
+std::ptrdiff_t times(const std::string& text, const std::string& word) {
+  std::ptrdiff_t n = 0;
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += word.size()) ++n;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("joined kernels that are equal but for their tensors have one text", "[cuda]") {
+  if (!codegen::nvrtc_available()) return;
+  const auto update = [](Matrix a, Row b, Images c, Row d, Matrix ga, Row gb, Images gc, Row gd, Rep<float> rate, Rep<float> less) {
+    const auto step = [](auto w, auto g, Rep<float> r) { return w - r * g / (sqrt(g * g) + 0.5F); };
+    return std::tuple(Matrix(step(a, ga, rate)), Row(step(b, gb, rate)), Images(step(c, gc, less)), Row(step(d, gd, rate)));
+  };
+  for (const std::int64_t n : {0, 1, 7, 2000})
+    CHECK(joined("equal", update, floats({n, 3}), floats({n + 2}), floats({2, 3, n, 1}), floats({5}), floats({n, 3}, 2),
+                 floats({n + 2}, 2), floats({2, 3, n, 1}, 2), floats({5}, 3), 0.1F, 0.2F)
+              .first == 1);
+  const std::string text = compile(update, {.target = Target::cuda, .name = "equal"}).source("cuda");
+  CHECK(times(text, ".of[member]") >= 4);
+  // Two kinds in turn: rows, and elements.
+  const auto kinds = [](Matrix x, Row u, Matrix y, Row v, Matrix z) {
+    return std::tuple(Matrix(softmax<1>(x)), Row(sin(u)), Matrix(softmax<1>(y)), Row(sin(v)), Matrix(softmax<1>(z)));
+  };
+  CHECK(joined("kinds", kinds, floats({9, 40}), floats({3000}), floats({5, 70}), floats({7}), floats({0, 4})).first == 1);
+  CHECK(times(compile(kinds, {.target = Target::cuda, .name = "kinds"}).source("cuda"), "sinf(") == 1);
+}
+
+TEST_CASE("indices that loops count are checked before a launch", "[cuda]") {
+  if (!codegen::nvrtc_available()) return;
+  const auto scaled = [](Matrix x, Row p) {
+    return FOR(0, x.dim(0), x, [&](Rep<std::int64_t> i, Matrix u) {
+      return FOR(0, x.dim(1), u, [&](Rep<std::int64_t> j, Matrix v) { return v.set(i, j, x(i, j) * p(i)); });
+    });
+  };
+  const auto two = [&](Matrix x, Row p, Matrix y, Row q) { return std::tuple(scaled(x, p), scaled(y, q), Row(sum<1>(x) * p)); };
+  const std::string source = compile(two, {.target = Target::cuda, .name = "two"}).source("cuda");
+  CHECK(source.find("lt_check_indices(ws, ") != std::string::npos);
+  const Emulated emulated(source, "two");
+  const auto x = floats({9, 40}), y = floats({20, 3});
+  lantern::test::compare_all(emulated(x, floats({9}), y, floats({20})), compile(two, {.target = Target::c})(x, floats({9}), y, floats({20})), 1e-5);
+  CHECK_THROWS_WITH(emulated(x, floats({9}), y, floats({19})), Catch::StartsWith("index 19 is outside 0..18"));
+  // Rows without elements are not looked at.
+  const auto none = floats({20, 0});
+  lantern::test::compare_all(emulated(x, floats({9}), none, floats({1})), compile(two, {.target = Target::c})(x, floats({9}), none, floats({1})), 1e-5);
+}
+
 TEST_CASE("rows and elements in one launch", "[cuda]") {
   if (!codegen::nvrtc_available()) return;
   const auto both = [](Matrix x, Row y, Matrix z) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -55,7 +56,37 @@ struct Member {
   Share share = Share::rows;
   bool fails = true;
   std::int64_t weight = 0;
+  std::string text;  ///< what it does, but for the values from around: members of one text have one body in the kernel
 };
+
+/// Operations in a loop and how they hang together, as a text without names.
+std::string text_of(const Op* loop) {
+  std::unordered_map<const Value*, std::size_t> own;
+  std::string text;
+  const auto word = [&](auto number) { text += std::to_string(number) + " "; };
+  const auto define = [&](const Value* v) {
+    own.emplace(v, own.size());
+    text += v->type.str() + " ";
+  };
+  const auto note = [&](const Op* op) {
+    word(static_cast<int>(op->code));
+    word(op->integer);
+    word(op->number);
+    for (const Value* v : op->operands) {
+      if (const auto known = own.find(v); known != own.end())
+        word(known->second);
+      else
+        text += (v->def && v->def->is(Opcode::constant_) ? "=" + std::to_string(v->def->integer) + "," + std::to_string(v->def->number)
+                                                         : v->type.str()) + " ";
+    }
+    for (const Value* v : op->results) define(v);
+    for (const Block* b : op->blocks)
+      for (const Value* v : b->params) define(v);
+  };
+  note(loop);
+  for (Block* b : loop->blocks) ir::walk(b, note);
+  return text;
+}
 
 /// Whether there is a loop inside that is worth a block of threads.
 bool holds_rows(const Op* loop) {
@@ -71,7 +102,7 @@ bool holds_rows(const Op* loop) {
 /// How the loop can be a member; nothing where it stays alone.
 std::optional<Member> member(Op* loop, const EqualNumbers& equal, const IndexRanges& ranges) {
   if (!ir::is_parallel(*loop) || !works_on_elements(loop) || uses_tapes(loop)) return {};
-  Member m{.loop = loop, .fails = may_fail(loop, equal, &ranges), .weight = weight(loop->blocks[1])};
+  Member m{.loop = loop, .fails = may_fail(loop, equal, &ranges), .weight = weight(loop->blocks[1]), .text = {}};
   const std::vector<Op*> nest = perfect_nest(loop);
   const Op* const inner = only_loop(loop->blocks[1]);
   if (!inner || !ir::is_parallel(*inner)) {
@@ -85,6 +116,7 @@ std::optional<Member> member(Op* loop, const EqualNumbers& equal, const IndexRan
       return {};
   }
   if (m.share != Share::rows && m.fails) return {};
+  m.text = std::to_string(static_cast<int>(m.share)) + " " + text_of(loop);
   return m;
 }
 
@@ -94,6 +126,14 @@ struct LaunchGroup {
   std::size_t number = 0;
 
   bool fails() const { return std::ranges::any_of(members, &Member::fails); }
+  /// Of the kernel, once another member has joined.
+  std::int64_t weight_with(const Member& other) const {
+    std::unordered_map<std::string_view, std::int64_t> weights{{other.text, other.weight}};
+    for (const Member& m : members) weights.try_emplace(m.text, m.weight);
+    std::int64_t sum = 0;
+    for (const auto& [text, weight] : weights) sum += weight;
+    return sum;
+  }
   std::vector<Op*> loops() const {
     std::vector<Op*> all;
     for (const Member& m : members) all.push_back(m.loop);
@@ -164,9 +204,7 @@ class SideBySide {
   /// Moves a group to a later loop, where that can be.
   bool beside(const LaunchGroup& g, const Member& m) {
     std::vector<Op*> loops = g.loops();
-    std::int64_t sum = m.weight;
-    for (const Member& one : g.members) sum += one.weight;
-    if (sum > longest) return false;
+    if (g.weight_with(m) > longest) return false;
     const auto found = between(loops, m.loop, far, doings_, [&](Op* op) {
       const auto number = member_of_.find(op);
       if (number != member_of_.end())
