@@ -5,9 +5,9 @@
 //     lt_check_indices(ws, checks, 2);
 //   }
 //
-// An index is a number from around, or that of a loop of the kernel whose range is known before it. Where all checks of a kernel
-// are such, none is left in it. An access that a branch may leave out is not checked so, but a side of joined loops has rows of its
-// own (member_statements.cpp).
+// An index is a number from around, or that of a loop of the kernel whose range is known before it. Where all
+// checks of a kernel are such, none is left in it. An access that a branch may leave out is not checked so,
+// but a side of joined loops has rows of its own (member_statements.cpp).
 #include <map>
 #include <optional>
 #include <set>
@@ -23,7 +23,8 @@ namespace lantern::codegen {
 
 class StatementPrinter::HostChecks {
  public:
-  HostChecks(StatementPrinter& printer, const Kernel& kernel) : printer_(printer), loop_(*kernel.nest.front()) {}
+  HostChecks(StatementPrinter& printer, const Kernel& kernel)
+      : printer_(printer), loop_(*kernel.nest.front()) {}
 
   /// Whether the host can check all that the kernel would.
   bool find(const Kernel& kernel) {
@@ -68,7 +69,8 @@ class StatementPrinter::HostChecks {
 
   /// The tensor outside of the kernel that one in it is in the memory of.
   const Value* around(const Value* v) const {
-    for (v = memory_root(v); !v->def && v->block->parent && !ir::visible_from(v, loop_.parent) && v->block->parent->is(Opcode::loop_);)
+    for (v = memory_root(v); !v->def && v->block->parent && !ir::visible_from(v, loop_.parent) &&
+                             v->block->parent->is(Opcode::loop_);)
       v = memory_root(v->block->parent->operands[v->index]);
     return v;
   }
@@ -84,7 +86,8 @@ class StatementPrinter::HostChecks {
   }
 
   /// The accesses in a block. `skipped`: a loop in it that is looked at by itself.
-  bool look(const ir::Block* block, const std::vector<std::string>& guards, bool may_be_left_out, const Op* skipped) {
+  bool look(const ir::Block* block, const std::vector<std::string>& guards, bool may_be_left_out,
+            const Op* skipped) {
     for (const Op* op : block->ops) {
       if (op == skipped || !printer_.uses_.live(op)) continue;
       if (op->is(Opcode::loop_)) {
@@ -103,7 +106,8 @@ class StatementPrinter::HostChecks {
       } else if (ir::is_access(*op)) {
         for (std::size_t i = 1; i <= static_cast<std::size_t>(op->operands[0]->type.rank()); ++i)
           if (!note(*op, i, guards, may_be_left_out)) return false;
-      } else if (std::ranges::any_of(op->results, [](const Value* v) { return v->type.is_tensor(); }) || !op->blocks.empty()) {
+      } else if (std::ranges::any_of(op->results, [](const Value* v) { return v->type.is_tensor(); }) ||
+                 !op->blocks.empty()) {
         return false;
       }
     }
@@ -126,7 +130,8 @@ class StatementPrinter::HostChecks {
       if (i == 0) ranges_[number] = rows;
       if (const Value* own = sides.rows[i]) ranges_[own] = rows;
       const auto before = std::pair(checks_, seen_);
-      if (!look(sides.blocks[i], inside, false, nullptr)) {  // the first failure is told: what comes behind is not checked before it
+      if (!look(sides.blocks[i], inside, false,
+                nullptr)) {  // the first failure is told: what comes behind is not checked before it
         std::tie(checks_, seen_) = before;
         return (members_ = i) > 0;
       }
@@ -136,7 +141,8 @@ class StatementPrinter::HostChecks {
   }
 
   /// The check of an index, unless none is needed; false where the host cannot make it.
-  bool note(const Op& access, std::size_t operand, const std::vector<std::string>& guards, bool may_be_left_out) {
+  bool note(const Op& access, std::size_t operand, const std::vector<std::string>& guards,
+            bool may_be_left_out) {
     const Value *const tensor = access.operands[0], *const index = access.operands[operand];
     const passes::KnownRange known = printer_.ranges_->of(access, operand);
     if ((known.low && known.high) || printer_.checked_before(access, known)) return true;
@@ -168,7 +174,8 @@ class StatementPrinter::HostChecks {
   std::optional<std::size_t> members_;
 };
 
-/// Checks on the host what the iterations of a kernel access, where it can check all; of joined loops those before one that it cannot.
+/// Checks on the host what the iterations of a kernel access, where it can check all; of joined loops those
+/// before one that it cannot.
 void StatementPrinter::checks_on_host(const Kernel& kernel, Launch& launch) {
   if (!unit_.options().bounds_checks) return;
   HostChecks checks(*this, kernel);

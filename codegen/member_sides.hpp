@@ -13,8 +13,8 @@ struct MemberSides {
   std::vector<const ir::Value*> rows;  ///< the row in a side, as a number of its own; null: there is none
 };
 
-/// The sides of `branch row < end { ... } else { branch row < end { ... } else ... }`, where the row is the number of a loop's
-/// iteration and the ends are known before the loop; none of other branches.
+/// The sides of `branch row < end { ... } else { branch row < end { ... } else ... }`, where the row is the
+/// number of a loop's iteration and the ends are known before the loop; none of other branches.
 MemberSides member_sides(const ir::Op& first, const ir::Op& loop);
 
 }  // namespace lantern::codegen

@@ -1,6 +1,6 @@
-// Loops that are one launch (horizontal_fusion), in its kernel: a chain of branches on the number of the row. Loops that differ
-// in the tensors and numbers from around alone are of one kind, and have one text, which takes these from tables (as PyTorch's
-// multi_tensor_apply does):
+// Loops that are one launch (horizontal_fusion), in its kernel: a chain of branches on the number of the row.
+// Loops that differ in the tensors and numbers from around alone are of one kind, and have one text, which
+// takes these from tables (as PyTorch's multi_tensor_apply does):
 //
 //   int member = 0;
 //   while (row >= ends.of[member]) ++member;
@@ -21,7 +21,7 @@ struct StatementPrinter::Member {
   /// A word of its text, and what another side may have in its place.
   struct Word {
     std::string_view text;
-    std::size_t local = 0;                                    ///< which name of its own that is; 0: none
+    std::size_t local = 0;                    ///< which name of its own that is; 0: none
     const Launch::Parameter* from = nullptr;  ///< the value from around that it names
     bool operator==(const Word& other) const {
       if (from && other.from) return from->type == other.from->type;
@@ -33,7 +33,9 @@ struct StatementPrinter::Member {
   Statements statements;
   std::vector<Word> words;
 
-  bool asks_for(const std::string& name) const { return std::ranges::find(words, name, &Word::text) != words.end(); }
+  bool asks_for(const std::string& name) const {
+    return std::ranges::find(words, name, &Word::text) != words.end();
+  }
 };
 
 namespace {
@@ -53,7 +55,8 @@ void for_each_text(List& statements, const F& f) {
 std::vector<std::string_view> all_words(const Statements& statements) {
   std::vector<std::string_view> all;
   for_each_text(statements, [&](const std::string* text) {
-    const std::vector<std::string_view> words = text ? words_of(*text) : std::vector<std::string_view>{"else"};
+    const std::vector<std::string_view> words =
+        text ? words_of(*text) : std::vector<std::string_view>{"else"};
     all.insert(all.end(), words.begin(), words.end());
   });
   return all;
@@ -94,14 +97,18 @@ MemberSides member_sides(const Op& first, const Op& loop) {
     sides.ends.push_back(end);
     const ir::Block* const rest = op->blocks[1];
     sides.blocks.push_back(rest);
-    if (rest->ops.size() != 3 || !rest->ops[1]->is(Opcode::branch_) || rest->ops[1]->operands[0] != rest->ops[0]->result()) break;
+    if (rest->ops.size() != 3 || !rest->ops[1]->is(Opcode::branch_) ||
+        rest->ops[1]->operands[0] != rest->ops[0]->result())
+      break;
     op = rest->ops[1];
   }
   sides.rows.resize(sides.blocks.size(), nullptr);
   for (std::size_t i = 1; i < sides.blocks.size(); ++i)
     for (const Op* op : sides.blocks[i]->ops) {  // imax(row - start, 0)
       const Op* const less = op->is(Opcode::imax_) ? op->operands[0]->def : nullptr;
-      if (!less || !less->is(Opcode::sub_) || less->operands[0] != row || less->operands[1] != sides.ends[i - 1]) continue;
+      if (!less || !less->is(Opcode::sub_) || less->operands[0] != row ||
+          less->operands[1] != sides.ends[i - 1])
+        continue;
       if (is_constant(op->operands[1]) && op->operands[1]->def->integer == 0) sides.rows[i] = op->result();
     }
   return sides;
@@ -166,38 +173,45 @@ bool StatementPrinter::members(const Op& first) {
   }
   std::vector<std::vector<std::size_t>> kinds;
   for (std::size_t i = 0; i < sides.size(); ++i) {
-    const auto same = std::ranges::find_if(kinds, [&](const auto& kind) { return sides[kind[0]].words == sides[i].words; });
+    const auto same =
+        std::ranges::find_if(kinds, [&](const auto& kind) { return sides[kind[0]].words == sides[i].words; });
     if (same == kinds.end())
       kinds.push_back({i});
     else
       same->push_back(i);
   }
-  Statements text = kinds.size() == sides.size() ? chain_of(sides, 0, row, own) : by_kind(sides, kinds, row, own);
-  statements_.insert(statements_.end(), std::make_move_iterator(text.begin()), std::make_move_iterator(text.end()));
+  Statements text =
+      kinds.size() == sides.size() ? chain_of(sides, 0, row, own) : by_kind(sides, kinds, row, own);
+  statements_.insert(statements_.end(), std::make_move_iterator(text.begin()),
+                     std::make_move_iterator(text.end()));
   return true;
 }
 
 /// One side after the other: `if (row < end) { ... } else if ...`.
-Statements StatementPrinter::chain_of(std::vector<Member>& sides, std::size_t from, const std::string& row, const std::string& own) {
+Statements StatementPrinter::chain_of(std::vector<Member>& sides, std::size_t from, const std::string& row,
+                                      const std::string& own) {
   Member& side = sides[from];
   Statements begin;
   if (side.asks_for(own))
     begin.push_back("const int64_t " + own + " = " + (Expression(row) - side.start).text() + ";");
-  begin.insert(begin.end(), std::make_move_iterator(side.statements.begin()), std::make_move_iterator(side.statements.end()));
+  begin.insert(begin.end(), std::make_move_iterator(side.statements.begin()),
+               std::make_move_iterator(side.statements.end()));
   if (from + 1 == sides.size()) return begin;
   Statement test = annotated("if (" + binary(Expression(row), "<", side.end).text() + ") {");
   test.body = std::move(begin);
   test.end = "}";
   test.otherwise = chain_of(sides, from + 1, row, own);
-  if (test.otherwise.size() == 1 && test.otherwise[0].text.starts_with("if (" + row + " < ")) test.otherwise[0].joins = true;
+  if (test.otherwise.size() == 1 && test.otherwise[0].text.starts_with("if (" + row + " < "))
+    test.otherwise[0].joins = true;
   Statements all;
   all.push_back(std::move(test));
   return all;
 }
 
 /// One text for the sides of each kind.
-Statements StatementPrinter::by_kind(std::vector<Member>& sides, const std::vector<std::vector<std::size_t>>& kinds, const std::string& row,
-                                     const std::string& own) {
+Statements StatementPrinter::by_kind(std::vector<Member>& sides,
+                                     const std::vector<std::vector<std::size_t>>& kinds,
+                                     const std::string& row, const std::string& own) {
   std::unordered_set<std::string> taken;
   for (const Member& side : sides)
     for (const Member::Word& w : side.words) taken.emplace(w.text);
@@ -207,14 +221,16 @@ Statements StatementPrinter::by_kind(std::vector<Member>& sides, const std::vect
     return name;
   };
   /// A parameter of what the sides have: its element.
-  const auto table = [&](const std::string& type, const std::string& wanted, const std::vector<std::string>& values, const std::string& place) {
+  const auto table = [&](const std::string& type, const std::string& wanted,
+                         const std::vector<std::string>& values, const std::string& place) {
     const std::string name = fresh(wanted), structure = unit_.table_type(type, values.size());
     std::string arguments;
     for (const std::string& value : values) {
       const Launch::Parameter* const p = launch_->captured(value);
       arguments += (arguments.empty() ? "" : ", ") + (p ? p->argument : value);
     }
-    launch_->tables.push_back({"const __grid_constant__ " + structure, name, structure + "{{" + arguments + "}}", {}, {}});
+    launch_->tables.push_back(
+        {"const __grid_constant__ " + structure, name, structure + "{{" + arguments + "}}", {}, {}});
     return name + ".of[" + place + "]";
   };
   const std::string member = fresh("member");
@@ -232,7 +248,8 @@ Statements StatementPrinter::by_kind(std::vector<Member>& sides, const std::vect
   all.push_back("int " + member + " = 0;");
   all.push_back("while (" + row + " >= " + table("int64_t", "ends", ends, member) + ") ++" + member + ";");
   if (std::ranges::any_of(sides, [&](const Member& side) { return side.asks_for(own); }))
-    all.push_back("const int64_t " + own + " = " + row + " - " + table("int64_t", "starts", starts, member) + ";");
+    all.push_back("const int64_t " + own + " = " + row + " - " + table("int64_t", "starts", starts, member) +
+                  ";");
   std::string place = member;
   if (kinds.size() > 1) {
     place = fresh("place");
@@ -253,12 +270,14 @@ Statements StatementPrinter::by_kind(std::vector<Member>& sides, const std::vect
       if (added) {
         known->second = fresh(p->name);
         const char* const of_structure = p->type.starts_with("lt_") ? "& " : " ";
-        begin.push_back("const " + p->type + of_structure + known->second + " = " + table(p->type, p->name + "_of", values, place) + ";");
+        begin.push_back("const " + p->type + of_structure + known->second + " = " +
+                        table(p->type, p->name + "_of", values, place) + ";");
       }
       by_place[at] = known->second;
     }
     replace_words(side.statements, by_place);
-    begin.insert(begin.end(), std::make_move_iterator(side.statements.begin()), std::make_move_iterator(side.statements.end()));
+    begin.insert(begin.end(), std::make_move_iterator(side.statements.begin()),
+                 std::make_move_iterator(side.statements.end()));
     return begin;
   };
   if (kinds.size() == 1) {
@@ -285,7 +304,9 @@ void StatementPrinter::pass_tables(Launch& launch) {
   if (launch.tables.empty()) return;
   const std::vector<std::string_view> words = all_words(statements_);
   const std::unordered_set<std::string_view> used(words.begin(), words.end());
-  std::erase_if(launch.parameters, [&](const Launch::Parameter& p) { return !p.captured.empty() && !used.contains(p.captured); });
+  std::erase_if(launch.parameters, [&](const Launch::Parameter& p) {
+    return !p.captured.empty() && !used.contains(p.captured);
+  });
   launch.parameters.insert(launch.parameters.end(), launch.tables.begin(), launch.tables.end());
 }
 
