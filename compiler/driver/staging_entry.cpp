@@ -6,6 +6,7 @@
 
 #include "lantern/compiler/control/control.hpp"
 #include "lantern/compiler/driver/compile.hpp"
+#include "lantern/compiler/driver/export_staging.hpp"
 #include "lantern/compiler/driver/gpu.hpp"
 #include "lantern/compiler/passes/array/circular_buffers.hpp"
 #include "lantern/compiler/passes/array/double_buffering.hpp"
@@ -112,9 +113,8 @@ std::vector<ir::Value*> canonicalise_loop(ir::Module& module, ir::Op* loop) {
   return results;
 }
 
-/// A loop in the form that is best to differentiate.
-std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop) {
-  passes::canonical_loops(module, loop);
+/// A loop, whose short loops have been written out or not, and those that its buffers become.
+std::vector<ir::Value*> canonicalise_buffers(ir::Module& module, ir::Op* loop) {
   std::vector<ir::Value*> results = passes::periodic_variables(loop);
   const auto follow = [&](const std::vector<ir::Value*>& before, const std::vector<ir::Value*>& now) {
     for (ir::Value*& v : results)
@@ -129,6 +129,19 @@ std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop)
   before = loop->results;
   follow(before, canonicalise_loop(module, loop));
   return results;
+}
+
+/// A loop in the form that is best to differentiate.
+std::vector<ir::Value*> canonicalise_before_ad(ir::Module& module, ir::Op* loop) {
+  passes::canonical_loops(module, loop);
+  passes::unroll_recurrences(loop);
+  return canonicalise_buffers(module, loop);
+}
+
+/// The same with short loops kept.
+std::vector<ir::Value*> canonicalise_for_export(ir::Module& module, ir::Op* loop) {
+  passes::canonical_loops(module, loop);
+  return canonicalise_buffers(module, loop);
 }
 
 }  // namespace
@@ -164,18 +177,31 @@ class StackLimit {
 
 }  // namespace
 
-std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir::Type>& params,
-                                  ir::FunctionRef<Datums(const Datums&)> program) {
+namespace {
+std::unique_ptr<ir::Module> staged_entry(const std::string& name, const std::vector<ir::Type>& params,
+                                         ir::FunctionRef<Datums(const Datums&)> program,
+                                         const FinishLoop& finish) {
   auto module = std::make_unique<ir::Module>();
   run_on_large_stack([&] {
     const StackLimit limit;
-    Staging staging(*module, canonicalise_before_ad);
+    Staging staging(*module, finish);
     const StagingScope scope(&staging);
     module->entry = staging.stage(name, params, nullptr, program, {}).function;
     drop_identities(*module);
     forward_entry(*module);
   });
   return module;
+}
+}  // namespace
+
+std::unique_ptr<ir::Module> stage(const std::string& name, const std::vector<ir::Type>& params,
+                                  ir::FunctionRef<Datums(const Datums&)> program) {
+  return staged_entry(name, params, program, canonicalise_before_ad);
+}
+
+std::unique_ptr<ir::Module> stage_for_export(const std::string& name, const std::vector<ir::Type>& params,
+                                             ir::FunctionRef<Datums(const Datums&)> program) {
+  return staged_entry(name, params, program, canonicalise_for_export);
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 
+#include "lantern/compiler/driver/export_staging.hpp"
 #include "lantern/compiler/onnx/exporter.hpp"
 #include "lantern/compiler/onnx/rules.hpp"
 #include "lantern/compiler/passes/canonical/canonical_loops.hpp"
@@ -421,7 +422,7 @@ Model exported(const std::string& name, const std::vector<ir::Type>& types,
     throw Error("export_onnx: expected a version of the operators from 16 to " + std::to_string(newest) +
                 ", got " + std::to_string(options.opset));
   for (const ir::Type& t : types) require_expressible(t, "arguments");
-  const std::unique_ptr<ir::Module> module = core::driver::stage(name, types, program);
+  const std::unique_ptr<ir::Module> module = core::driver::stage_for_export(name, types, program);
   bring_into_direct_style(*module);
   const ir::Function& f = *module->entry;
   for (const ir::Type& t : f.result_types) require_expressible(t, "results");

@@ -39,6 +39,44 @@ D steps(A x) {
     return all + y;
   });
 }
+/// The largest of a window of nine, where windows overlap and numbers may be equal.
+D windows(M x) {
+  const I rows = (x.dim(0) - 1) / 2, columns = (x.dim(1) - 1) / 2;
+  return FOR(0, rows, D(0.0), [&](I i, D all) {
+    return FOR(0, columns, all, [&](I j, D sum) {
+      D m = x(2 * i, 2 * j);
+      FOR(0, 3, [&](I p) { FOR(0, 3, [&](I q) { m = max(m, x(2 * i + p, 2 * j + q)); }); });
+      return sum + m * m;
+    });
+  });
+}
+/// Numbers that a branch chooses, an integer beside them, and elements that are written on the way.
+D chosen(A x) {
+  A seen = fill(D(0.0), x.size() + 3);
+  D all = 0.0;
+  FOR(0, x.size() - 3, [&](I i) {
+    D best = x[i], s = 0.0;
+    I at = 0;
+    FOR(1, 4, [&](I k) {
+      IF(x[i + k] > best, [&] { best = x[i + k], at = k; });
+      s = 0.5 * s + best * x[i];
+      seen = seen.set(i + k, seen[i + k] + s);
+    });
+    all += best * cast<double>(at) + s * s;
+  });
+  return all + sum(seen * seen);
+}
+/// Steps of Newton's method, and a loop outside of loops.
+D roots(A x) {
+  D all = 0.0;
+  FOR(0, x.size(), [&](I i) {
+    D y = 1.0;
+    FOR(0, 8, [&](I) { y = 0.5 * (y + (1.0 + x[i] * x[i]) / y); });
+    all += y;
+  });
+  FOR(0, 3, [&](I k) { all = sin(all) * cast<double>(k + 1); });
+  return all;
+}
 D of_known_size(A x) {
   return FOR(0, 3, D(0.0), [&](I i, D s) { return s + x[i] * x[i]; });
 }
@@ -98,7 +136,9 @@ TEST_CASE("full_unrolling: inner loops of a few iterations", "[passes]") {
   CHECK(loops(filtered<8>) == std::pair<std::size_t, std::size_t>{2, 1});
   CHECK(loops(filtered<9>).first == loops(filtered<9>).second);
   CHECK(loops(plane) == std::pair<std::size_t, std::size_t>{5, 3});
-  CHECK(loops(steps) == std::pair<std::size_t, std::size_t>{2, 1});
+  // Before the derivative, where iterations carry numbers that are no sums.
+  CHECK(loops(steps) == std::pair<std::size_t, std::size_t>{1, 1});
+  CHECK(loops(windows) == std::pair<std::size_t, std::size_t>{2, 2});
   CHECK(loops(grad<0, 1>(filtered<3>)).second == 1);
   CHECK(loops(grad<0, 1>(filtered<7>)).second == 1);
   // Not in a loop; of so many iterations as nobody knows.
@@ -128,6 +168,31 @@ TEST_CASE("full_unrolling: the same numbers", "[passes]") {
   const auto expected = eager(grad(steps))(x);
   for (const Target target : {Target::c, Target::cpp})
     check_close(compile(grad(steps), {.target = target, .opt = 3})(x), expected);
+}
+
+TEST_CASE("full_unrolling: iterations that carry numbers", "[passes]") {
+  const auto agrees = [](auto f, const auto&... inputs) {
+    const auto value = eager(f);
+    const auto slope = eager(grad<0>(f));
+    for (const CompileOptions& way :
+         {CompileOptions{.target = Target::c, .opt = 0}, CompileOptions{.target = Target::c},
+          CompileOptions{.target = Target::cpp, .opt = 3, .lanes = lanes_under_test()}}) {
+      const auto compiled = compile(f, way);
+      const auto gradient = compile(grad<0>(f), way);
+      const auto compare = [&](const auto& x) {
+        CHECK(agree::close(compiled(x), value(x), 1e-12));
+        check_close(flat(gradient(x)), flat(slope(x)));
+      };
+      (compare(inputs), ...);
+    }
+  };
+  std::vector<double> steps_of_it(99), x = numbers(40, 0.3);
+  for (std::size_t i = 0; i < steps_of_it.size(); ++i)
+    steps_of_it[i] = static_cast<double>(i * 7 % 5);  // equal ones
+  agrees(windows, matrix(x, 0, 5), matrix(x, 1, 1), matrix(x, 3, 3), matrix(x, 5, 8),
+         matrix(steps_of_it, 9, 11));
+  agrees(chosen, numbers(0, 0.1), numbers(4, 0.1), numbers(33, 0.7), steps_of_it);
+  agrees(roots, numbers(0, 0.1), numbers(1, 0.1), numbers(21, 0.7));
 }
 
 TEST_CASE("full_unrolling: an index that is out of range is told as before", "[passes]") {

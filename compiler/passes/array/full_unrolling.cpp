@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "lantern/compiler/passes/analysis/iterations.hpp"
 #include "lantern/compiler/passes/analysis/loops.hpp"
 #include "lantern/compiler/passes/canonical/simplify.hpp"
 #include "lantern/compiler/passes/canonical/unroll.hpp"
@@ -100,7 +101,34 @@ bool hand_on_taped(ir::Function& f, std::int64_t tape) {
   return true;
 }
 
+/// True where an iteration computes a number from the one before in another way than a sum: a derivative would keep
+/// one of each iteration.
+bool carries_numbers(const Op* loop) {
+  const Uses uses(loop);
+  for (std::size_t i = 0; i < loop->operands.size(); ++i) {
+    const Value* const state = loop->blocks[1]->params[i];
+    if (!state->type.is_scalar() || !state->type.is_differentiable() || loop->blocks[1]->yields()[i] == state)
+      continue;
+    if (combination(uses, loop, i).combine != ir::Combine::sum) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+void unroll_recurrences(Op* outermost) {
+  Block* const body = outermost->blocks[1];
+  for (bool any = true; any;) {
+    any = false;
+    for (Op* loop : loops_in(body)) {
+      const std::int64_t iterations = iterations_to_write(loop, {});
+      if (iterations == 0 || !carries_numbers(loop)) continue;
+      ir::replace_uses(body, ir::pairs(loop->results, unrolled(loop, iterations)));
+      erase({loop});
+      any = true;
+    }
+  }
+}
 
 void full_unrolling(ir::Module& module) {
   for (ir::Function* f : module.functions()) {

@@ -17,4 +17,11 @@ namespace lantern::passes {
 
 void full_unrolling(ir::Module& module);
 
+/// The same inside a loop before it is differentiated, of loops that carry numbers which are no sums:
+///
+///   for q < 3: m = max(m, a[j + q])     becomes     m = max(max(max(m, a[j]), a[j + 1]), a[j + 2])
+///
+/// The derivative of the loop would keep a number of each iteration; straight code has them all.
+void unroll_recurrences(ir::Op* outermost);
+
 }  // namespace lantern::passes
