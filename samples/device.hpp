@@ -51,7 +51,7 @@ class Trained {
   auto step(const F& f) {
     return [this, here = lantern::nn::in_place(f), there = lantern::nn::in_place(f.on(stream_))](
                const auto&... data) mutable {
-      return values([&](auto& step, auto&... v) { return step(v..., data...); }, here, there);
+      return this->values([&](auto& step, auto&... v) { return step(v..., data...); }, here, there);
     };
   }
   /// The number that a compiled function (P..., data...) gives, or one of the first few P alone.
