@@ -77,6 +77,14 @@ D from_step(A u, I n, I first, I steps) {
       [&](I t) { FOR(0, n, [&](I i) { u = u.set((t + 1) % 2 * n + i, 0.8 * u[t % 2 * n + i]); }); });
   return sum(u * u);
 }
+/// The first step lies below 0, where & and % differ.
+D from_below(A u, I n, I steps) {
+  FOR(-3, steps, [&](I t) {
+    const I now = (t & 1) * n;
+    FOR(0, n, [&](I i) { u = u.set(n - now + i, 0.8 * u[now + i]); });
+  });
+  return sum(u * u);
+}
 /// Rows may run into the next one.
 D spilling(A u, I n, I stride, I steps) {
   FOR(0, steps, [&](I t) {
@@ -174,7 +182,7 @@ TEST_CASE("circular_buffers: rows of remainders become arrays", "[passes]") {
 }
 
 TEST_CASE("circular_buffers: the same numbers in flat arrays", "[passes]") {
-  const Checked a(drift), b(with_edge), c(waves), d(chosen), e(not_alone), f(whole);
+  const Checked a(drift), b(with_edge), c(waves), d(chosen), e(not_alone), f(whole), k(from_below);
   const Checked g(spilling), h(from_step);
   for (const std::int64_t n : {1, 2, 3, 8, 17, 19})
     for (const std::int64_t steps : {0, 1, 7, 8, 13, 22}) {
@@ -185,7 +193,7 @@ TEST_CASE("circular_buffers: the same numbers in flat arrays", "[passes]") {
         c(draw(3 * n + more), n, steps);
         g(x, n, n, steps);
         if (n > 2) g(x, n, n - 2, steps), g(x, n - 2, n, steps);
-        h(x, n, std::int64_t{0}, steps), h(x, n, std::int64_t{5}, steps);
+        h(x, n, std::int64_t{0}, steps), h(x, n, std::int64_t{5}, steps), k(x, n, steps);
       }
     }
   a(draw(0), std::int64_t{0}, std::int64_t{40});

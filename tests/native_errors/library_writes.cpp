@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <lantern/lantern.hpp>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -42,13 +43,6 @@ Rep<double> present(Rep<double> x) {
   if (x > 1.0) best = 2.0;
   return best ? 3.0 * x : 5.0 * x;
 }
-int counter = 0;
-void count() { ++counter; }
-void count_all() { count(); }
-Rep<double> counted(Rep<double> x) {
-  if (x > 1.0) count_all();
-  return x * counter;
-}
 
 // What is made under the condition may change there, and elements that are there may be assigned.
 Rep<double> inside(Rep<double> x) {
@@ -62,6 +56,30 @@ Rep<double> inside(Rep<double> x) {
     full = x * x;
     std::fill(staged.begin(), staged.end(), x * x);
   }
-  count();
   return known["a"] + staged[0] + *full;
+}
+// A std::optional that has a value by then.
+Rep<double> largest(const std::vector<Rep<double>>& v) {
+  std::optional<Rep<double>> best;
+  for (const auto& e : v) {
+    if (!best)
+      best = e;
+    else if (e > *best)
+      best = e;
+  }
+  return *best;
+}
+// A table that is made once, and what a pointer refers to.
+double table(int i) {
+  static std::vector<double> t;
+  if (t.empty()) t = {1.0, 2.0, 3.0};
+  return t[static_cast<std::size_t>(i)];
+}
+Rep<double> looked_up(Rep<double> x) {
+  if (x > 1.0) {
+    auto p = std::make_shared<std::vector<double>>(3, 2.0);
+    std::fill(p->begin(), p->end(), 4.0);
+    return x * table(2) * (*p)[0];
+  }
+  return x * table(1);
 }

@@ -37,15 +37,15 @@ bool is_number(string_view type) {
   return std::ranges::find(numbers, type) != numbers.end();
 }
 
-/// Whether all of a list of types are numbers of C++, or references to them.
-bool of_numbers(string_view types) {
-  for (;;) {
+/// How many numbers of C++, or references to them, a list of types has; 0 if one of them is something else.
+int of_numbers(string_view types) {
+  for (int count = 1;; ++count) {
     const std::size_t end = std::min(types.find(','), types.size());
     string_view one = ir::trimmed(types.substr(0, end));
     if (one.starts_with("const ")) one.remove_prefix(6);
     while (one.ends_with('&')) one.remove_suffix(1);
-    if (!is_number(one)) return false;
-    if (end == types.size()) return true;
+    if (!is_number(one)) return 0;
+    if (end == types.size()) return count;
     types.remove_prefix(end + 1);
   }
 }
@@ -256,11 +256,12 @@ Remedy name_of_library(string_view error, const std::vector<string_view>& notes)
   for (const string_view name : {"exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "sinh", "cosh", "asin", "acos", "atan", "cbrt", "erf",
                                  "log1p", "expm1", "floor", "ceil", "fabs", "pow", "atan2", "hypot", "fmod"}) {
     const auto arguments = between(error, "no matching function for call to ‘" + std::string(name) + "(", ")’");
-    const bool gcc = arguments && of_numbers(*arguments);
+    const bool of_two = name == "pow" || name == "atan2" || name == "hypot" || name == "fmod";
+    const bool gcc = arguments && of_numbers(*arguments) == (of_two ? 2 : 1);
     const bool clang = error == "no matching function for call to '" + std::string(name) + "'" && name != "pow" &&
                        std::ranges::any_of(notes, [](string_view note) {
                          const auto given = between(note, "'Rep<T>' against '", "'");
-                         return given && of_numbers(*given);
+                         return given && of_numbers(*given) == 1;
                        });
     if (gcc || clang) return told("write #include <cmath>: " + std::string(name) + " of a double is there");
   }
@@ -345,8 +346,8 @@ Remedy solver_result(string_view error) {
   if (std::ranges::none_of(begins, [&](string_view begin) { return error.starts_with(begin); }))
     return std::nullopt;
   for (const string_view name : {"Root", "Minimum", "Fit", "Optimum", "Integrated", "Events"}) {
-    const std::size_t at = error.find(std::string(name) + "<");
-    if (at == string_view::npos || at == 0 || ir::is_word(error[at - 1])) continue;
+    // Clang leaves the namespace out.
+    if (!has(error, "solvers::" + std::string(name) + "<") && !has(error, "'" + std::string(name) + "<")) continue;
     const string_view member = name == "Integrated" || name == "Events" ? "y" : "x";
     return told("a solver gives a struct: its member " + std::string(member) +
                 " is the solution, solvers::solve(...)." + std::string(member) +

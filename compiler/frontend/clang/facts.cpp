@@ -142,7 +142,6 @@ struct PossibleWrite {
   PlainWrite write;
   const ParmVarDecl* parameter = nullptr;
   const FunctionDecl* member = nullptr;
-  const FunctionDecl* callee = nullptr;  ///< a function that may change a variable that outlives it
 };
 
 class Collector : public Visitor {
@@ -218,11 +217,9 @@ class Collector : public Visitor {
     if (const FunctionDecl* known = written(callee, places_)) {
       facts_.calls.insert({places_.offset(e->getBeginLoc()), places_.offset(known->getLocation())});
       if (function_ != nullptr) calls_[function_].insert(callee->getCanonicalDecl());
-      PlainWrite w;
-      w.at = places_.offset(e->getBeginLoc());
-      if (places_.own(e->getBeginLoc())) plain_writes_.push_back({w, nullptr, nullptr, callee->getCanonicalDecl()});
     }
-    for (const Expr* range : ranges_written(e)) write(range);
+    for (const Expr* range : ranges_written(e))
+      if (root(range).kind == Root::Kind::variable) write(range);
     if (callee->getIdentifier() != nullptr && callee->getName() == "swap")
       for (const Expr* a : e->arguments())
         if (element_of_rep(a) != nullptr) facts_.stores.insert(places_.offset(bare(a)->getBeginLoc()));
@@ -636,7 +633,8 @@ class Collector : public Visitor {
     }
     // What a Rep is assigned, the program that is staged sees.
     if (target->getType()->isDependentType()) return;
-    if (holds_rep(target->getType()) && is_empty_optional(target))
+    if (const VarDecl* empty = holds_rep(target->getType()) ? empty_optional(target) : nullptr;
+        empty != nullptr && assigned_optionals_.insert(empty).second)
       return refuse_write(target, "a std::optional without a value is assigned under a staged condition: whether it has one would be decided "
                                   "while the program is staged, whatever the condition; use a Rep, and a Rep<bool> that says whether there is one");
     if (holds_rep(target->getType()) && !refers_to_reps(target->getType())) return;
@@ -646,8 +644,6 @@ class Collector : public Visitor {
     if (found.kind == Root::Kind::variable && isa<FieldDecl>(found.variable) && function_ != nullptr)
       changes_members_.insert(function_);
     if (const auto* parameter = dyn_cast_or_null<ParmVarDecl>(found.variable)) written_parameters_.insert(parameter);
-    if (const auto* v = dyn_cast_or_null<VarDecl>(found.variable); v != nullptr && v->hasGlobalStorage() && function_ != nullptr)
-      changes_globals_.emplace(function_, v);
     plain_writes_.push_back({plain_write(target, found)});
   }
 
@@ -701,10 +697,6 @@ class Collector : public Visitor {
         if (written_parameters_.count(to) != 0) again |= written_parameters_.insert(from).second;
       for (const auto& [caller, callee] : member_calls_)
         if (changes_members_.count(callee) != 0) again |= changes_members_.insert(caller).second;
-      for (const auto& [caller, callees] : calls_)
-        for (const FunctionDecl* callee : callees)
-          if (const auto found = changes_globals_.find(callee); found != changes_globals_.end())
-            again |= changes_globals_.emplace(caller, found->second).second;
     }
     for (const auto& [function, callees] : calls_) {
       std::set<const FunctionDecl*> reached;
@@ -719,19 +711,10 @@ class Collector : public Visitor {
       if (const FunctionDecl* source = written(function, places_); source != nullptr && reached.count(function) != 0)
         facts_.recursive.insert(places_.offset(source->getLocation()));
     }
-    for (PossibleWrite& w : all_writes_) {
-      if (w.callee != nullptr) {
-        const auto changed = changes_globals_.find(w.callee);
-        if (changed == changes_globals_.end()) continue;
-        w.write.text = "'" + w.callee->getNameAsString() + "' changes the plain variable '" + changed->second->getNameAsString() +
-                       "' under a staged condition: it would change while the program is staged, whatever the condition; hand it "
-                       "to the function as a Rep, and return the new one";
-        w.write.length = static_cast<std::uint32_t>(w.callee->getNameAsString().size());
-      }
+    for (const PossibleWrite& w : all_writes_)
       if ((w.parameter == nullptr || written_parameters_.count(w.parameter) != 0) &&
           (w.member == nullptr || changes_members_.count(w.member) != 0))
         facts_.plain_writes.emplace(w.write.at, w.write);
-    }
   }
 
  private:
@@ -739,7 +722,7 @@ class Collector : public Visitor {
   std::vector<PossibleWrite> all_writes_;  ///< of functions where something is staged
   std::vector<std::pair<const FunctionDecl*, const FunctionDecl*>> member_calls_;  ///< caller, callee
   std::set<const FunctionDecl*> changes_members_;                                  ///< that are plain
-  std::map<const FunctionDecl*, const VarDecl*> changes_globals_;                  ///< that are plain
+  std::set<const VarDecl*> assigned_optionals_;  ///< declared without a value, and assigned further up
   std::vector<std::pair<const ParmVarDecl*, const ParmVarDecl*>> passes_;  ///< a parameter as another's argument
   std::set<const ParmVarDecl*> written_parameters_;
 };

@@ -95,16 +95,16 @@ std::vector<const Expr*> ranges_written(const CallExpr* call) {
   return ranges;
 }
 
-bool is_empty_optional(const Expr* target) {
+const VarDecl* empty_optional(const Expr* target) {
   const auto* ref = dyn_cast<DeclRefExpr>(bare(target));
   const auto* variable = ref != nullptr ? dyn_cast<VarDecl>(ref->getDecl()) : nullptr;
-  if (variable == nullptr || variable->getInit() == nullptr) return false;
+  if (variable == nullptr || variable->getInit() == nullptr) return nullptr;
   const auto* record = variable->getType()->getAsCXXRecordDecl();
   if (record == nullptr || !record->isInStdNamespace() || record->getIdentifier() == nullptr ||
       record->getName() != "optional")
-    return false;
+    return nullptr;
   const auto* made = dyn_cast<CXXConstructExpr>(bare(variable->getInit()));
-  return made != nullptr && made->getNumArgs() == 0;
+  return made != nullptr && made->getNumArgs() == 0 ? variable : nullptr;
 }
 
 }  // namespace lantern::frontend

@@ -11,7 +11,7 @@ namespace lantern::frontend {
 const clang::Expr* bare(const clang::Expr* e);
 /// The variables whose elements an algorithm of the library writes: v in std::fill(v.begin(), v.end(), 0).
 std::vector<const clang::Expr*> ranges_written(const clang::CallExpr* call);
-/// Whether this is a std::optional variable that is declared without a value.
-bool is_empty_optional(const clang::Expr* target);
+/// The std::optional variable that this names, if it is declared without a value; null otherwise.
+const clang::VarDecl* empty_optional(const clang::Expr* target);
 
 }  // namespace lantern::frontend

@@ -75,10 +75,9 @@ class CircularBuffer {
     if (reads.others || asks_for_zeros() || !find_rows(accesses, *counter)) return false;
     first_ = counter->first;
     if (!require(counter->last - first_ - IndexForm(least_iterations * rows_ - 1), *loop_) ||
-        !visits_rows(accesses))
+        !visits_rows(accesses) || !require(first_ + IndexForm(least_), *loop_) ||
+        !require(size_form(tensor_, dimension_) - IndexForm(rows_) * stride_, *loop_))
       return false;
-    require(first_ + IndexForm(least_), *loop_);
-    require(size_form(tensor_, dimension_) - IndexForm(rows_) * stride_, *loop_);
     return std::ranges::all_of(accesses, [&](const Op* a) { return lies_in_row(*a); });
   }
 
