@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
-#include <memory>
 
 #include "../lanes.hpp"
 #include "lantern/lantern.hpp"
@@ -788,32 +787,6 @@ TEST_CASE("functions of floats in lanes at the ends of the line", "[vectorise]")
     CHECK((std::fpclassify(x[i]) == FP_SUBNORMAL || signs[i] == static_cast<float>((x[i] > 0) - (x[i] < 0))));
     CHECK((chosen[i] == expected[i] || flushed<float>(chosen[i], expected[i]) ||
            flushed<float>(expected[i], chosen[i]) || (std::isnan(chosen[i]) && std::isnan(expected[i]))));
-  }
-}
-
-TEST_CASE("truth values that are loaded in lanes are those before the iteration writes them", "[vectorise]") {
-  const auto turned = [](Rep<Tensor<bool, dyn>> was, Vec x) {
-    const Int n = x.size();
-    return FOR(0, n, std::tuple(was, x), [&](Int i, Rep<Tensor<bool, dyn>> b, Vec y) {
-      const auto write = [&](const Rep<bool>& condition) {
-        const Rep<Tensor<bool, dyn>> next = b.set(i, x[i] > 0.1);
-        return std::tuple(next, Vec(y.set(i, select(condition, x[i], 2.0))));
-      };
-      return write(b(i) & (x[i] < 0.3));
-    });
-  };
-  const auto fast = compile(turned, lanes), slow = compile(turned, scalar());
-  CHECK(fast.source("ir").find("lane_index") != std::string::npos);
-  for (const std::size_t n : lengths) {
-    CAPTURE(n);
-    const auto memory = std::make_unique<bool[]>(n);
-    for (std::size_t i = 0; i < n; ++i) memory[i] = i % 3 != 0;
-    const TensorView<const bool> was(memory.get(), {static_cast<std::int64_t>(n)});
-    const std::vector<double> x = numbers(n);
-    const auto [b, y] = fast(was, x);
-    const auto [expected_b, expected_y] = slow(was, x);
-    CHECK(b.data == expected_b.data);
-    CHECK(y == expected_y);
   }
 }
 

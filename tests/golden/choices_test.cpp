@@ -1,8 +1,9 @@
 // What minima and maxima in loops leave for the gradient: adjoints that are zero for the most part, loops that meet an
-// element which all their iterations access, and outcomes of comparisons on tapes.
+// element which all their iterations access, outcomes of comparisons on tapes, and truth values that lanes load.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
 #include <sstream>
 #include <vector>
@@ -282,4 +283,31 @@ TEST_CASE("tapes: a comparison in lanes is a bit on the tape", "[tape][choices]"
   CHECK(count(text, "lt_pack_boolx") > 0);
   CHECK(count(text, "lt_unpack_boolx") > 0);
   CHECK(count(text, "lt_more_i64x") == 0);
+}
+
+TEST_CASE("truth values that are loaded in lanes are those before the iteration writes them", "[vectorise][choices]") {
+  const auto turned = [](Rep<Tensor<bool, dyn>> was, A x) {
+    const I n = x.size();
+    return FOR(0, n, std::tuple(was, x), [&](I i, Rep<Tensor<bool, dyn>> b, A y) {
+      const auto write = [&](const Rep<bool>& condition) {
+        const Rep<Tensor<bool, dyn>> next = b.set(i, x[i] > 0.1);
+        return std::tuple(next, A(y.set(i, select(condition, x[i], 2.0))));
+      };
+      return write(b(i) & (x[i] < 0.3));
+    });
+  };
+  const auto fast = compile(turned, with(3)), slow = compile(turned, with(3, {"vectorise"}));
+  CHECK(fast.source("ir").find("lane_index") != std::string::npos);
+  for (const std::size_t n : std::initializer_list<std::size_t>{0, 1, 2, 7, 8, 15, 16, 17, 31, 32, 63, 64, 65, 100, 129}) {
+    CAPTURE(n);
+    const auto memory = std::make_unique<bool[]>(n);
+    for (std::size_t i = 0; i < n; ++i) memory[i] = i % 3 != 0;
+    const TensorView<const bool> was(memory.get(), {static_cast<std::int64_t>(n)});
+    std::vector<double> x(n);
+    for (std::size_t i = 0; i < n; ++i) x[i] = 0.1 + 0.37 * std::sin(1.7 * static_cast<double>(i));
+    const auto [b, y] = fast(was, x);
+    const auto [expected_b, expected_y] = slow(was, x);
+    CHECK(b.data == expected_b.data);
+    CHECK(y == expected_y);
+  }
 }

@@ -1,4 +1,4 @@
-// dead_fills: elimination of dead initial values: a tensor of which a loop sets every element starts uninitialised.
+// dead_fills: dead store elimination of initial values. Where a loop sets every element of a tensor, it starts uninitialised.
 //
 // A loop that gives an array begins with one of zeros, say, and then sets every element: filling it first is
 // work for nothing, and for results of many megabytes as much as computing them. Where it is plain that each
